@@ -1,0 +1,48 @@
+# Everything that rowsmith needs from outside, found in one place. All of it is packaged by Debian
+# (scripts/setup.sh); CUDA contributes two headers and nothing to link.
+find_package(Threads REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(SQLiteCpp REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(Boost 1.74 REQUIRED COMPONENTS context)
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+find_library(XXHASH_LIBRARY xxhash REQUIRED)
+add_library(rowsmith_xxhash INTERFACE)
+target_include_directories(rowsmith_xxhash SYSTEM INTERFACE ${XXHASH_INCLUDE_DIR})
+target_link_libraries(rowsmith_xxhash INTERFACE ${XXHASH_LIBRARY})
+
+# cuda.h and nvrtc.h, from the toolkit that CUDAToolkit_ROOT, CUDA_HOME, nvcc or the usual prefix
+# name. The libraries are opened at run time, so that one build serves machines with and without.
+set(ROWSMITH_HAS_CUDA OFF)
+if(NOT ROWSMITH_CUDA STREQUAL "OFF")
+  find_program(ROWSMITH_NVCC nvcc)
+  set(hints ${CUDAToolkit_ROOT} $ENV{CUDA_HOME} $ENV{CUDA_PATH})
+  if(ROWSMITH_NVCC)
+    file(REAL_PATH ${ROWSMITH_NVCC} nvcc_path)
+    get_filename_component(nvcc_bin ${nvcc_path} DIRECTORY)
+    list(APPEND hints ${nvcc_bin}/..)
+  endif()
+  find_path(ROWSMITH_CUDA_INCLUDE_DIR NAMES nvrtc.h HINTS ${hints} PATHS /usr/local/cuda
+            PATH_SUFFIXES include targets/x86_64-linux/include targets/sbsa-linux/include)
+  if(ROWSMITH_CUDA_INCLUDE_DIR AND EXISTS ${ROWSMITH_CUDA_INCLUDE_DIR}/cuda.h)
+    file(STRINGS ${ROWSMITH_CUDA_INCLUDE_DIR}/cuda.h line REGEX "#define CUDA_VERSION [0-9]+")
+    string(REGEX MATCH "[0-9]+" ROWSMITH_CUDA_VERSION "${line}")
+    if(ROWSMITH_CUDA_VERSION GREATER_EQUAL 12040)
+      set(ROWSMITH_HAS_CUDA ON)
+    endif()
+  endif()
+  if(ROWSMITH_CUDA STREQUAL "ON" AND NOT ROWSMITH_HAS_CUDA)
+    message(FATAL_ERROR "ROWSMITH_CUDA=ON, but no cuda.h and nvrtc.h of CUDA 12.4 or later were "
+                        "found (version seen: '${ROWSMITH_CUDA_VERSION}'). Set CUDAToolkit_ROOT.")
+  endif()
+endif()
+if(ROWSMITH_HAS_CUDA)
+  add_library(rowsmith_cuda_headers INTERFACE)
+  target_include_directories(rowsmith_cuda_headers SYSTEM INTERFACE ${ROWSMITH_CUDA_INCLUDE_DIR})
+  message(STATUS "rowsmith: CUDA device on, headers ${ROWSMITH_CUDA_VERSION} in "
+                 "${ROWSMITH_CUDA_INCLUDE_DIR}")
+else()
+  message(STATUS "rowsmith: CUDA device off; the host device alone")
+endif()

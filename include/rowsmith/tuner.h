@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tuning ahead of use: time the legal configs of problems on a device and remember the winners.
+#pragma once
+
+#include <rowsmith/runtime.h>
+#include <rowsmith/winner_store.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace rowsmith {
+
+// How much of the space is tried and how long the finals are.
+enum class Effort { kQuick = 0, kStandard = 1, kThorough = 2 };
+
+// "quick", "standard", "thorough".
+const char* to_string(Effort effort) noexcept;
+
+struct TuneRequest {
+  std::vector<Problem> problems;
+  Effort effort = Effort::kStandard;
+  double budget_s = 0;    // for all problems together; 0 = no limit
+  bool retune = false;    // also problems that have a valid exact record
+  int compile_threads = 0;  // 0 = the machine's cores
+};
+
+// What became of one problem.
+struct TuneOutcome {
+  enum class State { kTuned, kKept, kSkipped, kFailed };
+  Problem problem;
+  State state = State::kFailed;
+  WinnerRecord record;              // when tuned or kept
+  std::vector<Rejection> rejections;
+  Status status;                    // when failed or skipped: why
+};
+
+// "tuned", "kept", "skipped", "failed".
+const char* to_string(TuneOutcome::State state) noexcept;
+
+struct TuneProgress {
+  std::size_t problem = 0, problems = 0;      // index of the problem in hand, and how many
+  std::size_t candidate = 0, candidates = 0;  // timed so far, and how many will be
+  std::int64_t best_ns = 0, default_ns = 0, floor_ns = 0;
+};
+
+struct TuneReport {
+  std::vector<TuneOutcome> outcomes;  // in the order of the request
+  double elapsed_s = 0;
+  bool interrupted = false;
+};
+
+// Tunes on the device that `options` names, remembering in its cache. `progress` may be empty; it
+// is called from the calling thread. `stop` may be empty; once it answers true the problem in hand
+// is given up and the rest are skipped. Codes: no device, invalid argument; what befalls one
+// problem is in its outcome.
+Result<TuneReport> tune(const RuntimeOptions& options, const TuneRequest& request,
+                        const std::function<void(const TuneProgress&)>& progress,
+                        const std::function<bool()>& stop);
+
+}  // namespace rowsmith
