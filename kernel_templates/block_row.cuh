@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// block_row: a block a row, the row in registers, one barrier.
+//
+// 1. Load the row.  2. Maximum of each warp by butterfly.  3. Exponentials relative to the warp's
+// maximum and their sum.  4. Merge the warps' (maximum, sum) parts through shared memory.
+// 5. Rescale and store.
+// Geometry: a block of kThreads (whole warps, 2 to 32) a row; shared memory: 8 bytes a warp.
+// Traits: those of RowSlice with kLanes = kThreads, and kThreads, kMinBlocks.
+#pragma once
+
+#include "params.cuh"
+#include "reduce.cuh"
+#include "row_slice.cuh"
+
+namespace rs {
+
+using rowsmith_params::RowsParams;
+
+template <class C>
+ROWSMITH_DEVICE void block_row(const RowsParams& p) {
+  static_assert(C::kLanes == C::kThreads && C::kThreads % 32 == 0, "all threads share the row");
+  const i64 row = block_index();
+  const int lane = thread_index();
+  using Exp = Exponential<typename C::In>;
+  RowSlice<C> slice;
+  const float lane_max = slice.read(
+      static_cast<const typename C::In*>(p.src) + row * p.src_stride, lane, true);  // 1
+  Part part;
+  part.reference = Exp::reference(group_max<32>(lane_max));                             // 2
+  part.sum = group_sum<32>(slice.exponentiate(part_reference(part.reference)));         // 3
+  const Part whole = merge_warps<typename C::In, C::kThreads / 32>(part);               // 4
+  float scale = div_rn(1.0f, whole.sum);
+  // Kept exponentials are relative to the warp's maximum; packed ones are made anew. Not by
+  // part_reference: an all -inf warp has only zeros, and exp(0 - max) may be infinite.
+  if constexpr (!C::kKeepPacked) scale = mul(scale, Exp::ratio(part.reference, whole.reference));
+  slice.write(static_cast<typename C::Out*>(p.dst) + row * p.dst_stride, lane, true,
+              whole.reference, scale);  // 5
+}
+
+}  // namespace rs

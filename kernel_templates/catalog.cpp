@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_templates/catalog.h"
+
+#include "kernel_templates/families.h"
+
+#include <rowsmith/text.h>
+
+#include <algorithm>
+
+namespace rowsmith {
+
+const std::vector<const Family*>& catalog() {
+  static const std::vector<const Family*> families{
+      &warp_rows_family(),
+      &block_row_family(),
+      &generic_family(),
+  };
+  return families;
+}
+
+const Family* find_family(std::string_view name) {
+  for (const Family* family : catalog()) {
+    if (family->name() == name) return family;
+  }
+  return nullptr;
+}
+
+std::vector<Config> legal_configs(const Problem& problem, const DeviceFacts& facts) {
+  std::vector<std::pair<double, Config>> ranked;
+  for (const Family* family : catalog()) {
+    for (Config& config : family->space(problem, facts)) {
+      const double rank = family->rank(problem, facts, config);
+      ranked.emplace_back(rank, std::move(config));
+    }
+  }
+  // Stable: the spaces' fixed order breaks ties, the same everywhere.
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Config> configs;
+  configs.reserve(ranked.size());
+  for (auto& [rank, config] : ranked) configs.push_back(std::move(config));
+  return configs;
+}
+
+std::string why_illegal(const Problem& problem, const DeviceFacts& facts, const Config& config) {
+  const Family* family = find_family(config.family);
+  if (family == nullptr) return "no family '" + config.family + "'";
+  return family->why_illegal(problem, facts, config);
+}
+
+Config default_config(const Problem& problem, const DeviceFacts& facts) {
+  const std::vector<Config> configs = legal_configs(problem, facts);
+  return configs.empty() ? generic_config() : configs.front();
+}
+
+Config generic_config() {
+  return {"generic", {{"threads", "256"}}};
+}
+
+Status check_supported(DType in, DType out) {
+  const Problem problem = contiguous_problem(in, out, 1, 1);
+  if (why_illegal(problem, DeviceFacts{}, generic_config()).empty()) return {};
+  return Status(Code::kUnsupported, "no kernel for " + dtypes_to_string(in, out) +
+                                        "; supported are f32, f16 and bf16, alike or mixed");
+}
+
+}  // namespace rowsmith

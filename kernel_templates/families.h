@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The family objects that the catalog lists, one accessor a family.
+#pragma once
+
+#include "kernel_templates/family.h"
+
+namespace rowsmith {
+
+const Family& warp_rows_family();
+const Family& block_row_family();
+const Family& generic_family();
+
+}  // namespace rowsmith

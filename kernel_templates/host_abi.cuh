@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What compiled host kernels and the host device that runs them share: one definition for both
+// sides, checked by version and size when a shared object is loaded.
+#pragma once
+
+#ifndef __CUDACC__
+
+namespace rowsmith_host {
+
+// Raised whenever a meaning changes that the sizes do not show. Part of the binary key.
+constexpr unsigned kAbiVersion = 1;
+
+// A line of device text.
+struct Place {
+  const char* file;
+  int line;
+};
+
+// What a running device thread knows of itself.
+struct Thread {
+  int index;
+  long long block, blocks;
+  char* shared;
+};
+
+// The device's services to a kernel. Those that take a Place may leave the kernel for good.
+struct Table {
+  unsigned version, size;
+  const Thread* (*self)();
+  void (*sync)(Place place);
+  unsigned (*shfl_xor)(unsigned value, int mask, Place place);
+  void (*misaligned)(const void* address, int bytes, bool store, Place place);
+};
+
+// Beside each entry `name` a shared object exports its `name_bounds`.
+struct Bounds {
+  int threads;  // a block may have
+  int param_bytes;
+};
+
+}  // namespace rowsmith_host
+
+#endif  // __CUDACC__

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The by-value parameter structs: one definition for the device text and for the host that fills
+// them. Strides in elements. An exact family's struct has no column count: H is in its text.
+#pragma once
+
+namespace rowsmith_params {
+
+struct RowsParams {
+  const void* src;
+  void* dst;
+  long long rows;
+  long long src_stride;
+  long long dst_stride;
+};
+static_assert(sizeof(RowsParams) == 40, "layout is part of the binary");
+
+struct GenericParams {
+  const void* src;
+  void* dst;
+  long long rows;
+  long long src_stride;
+  long long dst_stride;
+  long long cols;
+};
+static_assert(sizeof(GenericParams) == 48, "layout is part of the binary");
+
+struct CopyParams {
+  const void* src;
+  void* dst;
+  long long bytes;
+};
+static_assert(sizeof(CopyParams) == 24, "layout is part of the binary");
+
+}  // namespace rowsmith_params

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Maximum and sum over a group of lanes, and the merging of a row's parts over the warps of a block.
+#pragma once
+
+#include "numeric.cuh"
+
+namespace rs {
+
+// Over groups of kLanes consecutive lanes (a power of two <= 32); every lane gets the result. A
+// butterfly adds in the same order in every lane, so all hold identical bits.
+template <int kLanes>
+ROWSMITH_DEVICE float group_max(float value) {
+  ROWSMITH_UNROLL
+  for (int mask = kLanes / 2; mask > 0; mask /= 2) value = max_num(value, shfl_xor(value, mask));
+  return value;
+}
+template <int kLanes>
+ROWSMITH_DEVICE float group_sum(float value) {
+  ROWSMITH_UNROLL
+  for (int mask = kLanes / 2; mask > 0; mask /= 2) value = add(value, shfl_xor(value, mask));
+  return value;
+}
+
+// A part of a row: the Exponential's reference of its maximum, and the sum of its exponentials
+// relative to part_reference(reference).
+struct alignas(8) Part {
+  float reference, sum;
+};
+
+// Merges one part a warp into the row's, by one barrier (Milakov and Gimelshein, arXiv:1805.02867,
+// with one rescale a part). Every thread calls it with its warp's part and gets the row's. Shared
+// memory: kWarps parts. Few warps fold all parts in every thread; more fold by shuffle.
+template <class In, int kWarps>
+ROWSMITH_DEVICE Part merge_warps(Part mine) {
+  Part* parts = reinterpret_cast<Part*>(shared_base());  // [kWarps]
+  const int thread = thread_index();
+  if (thread % 32 == 0) parts[thread / 32] = mine;
+  sync();
+  Part row;
+  if constexpr (kWarps <= 8) {
+    float reference[kWarps], sum[kWarps];
+    ROWSMITH_UNROLL
+    for (int w = 0; w < kWarps; ++w) reference[w] = parts[w].reference, sum[w] = parts[w].sum;
+    row.reference = reference[0];
+    ROWSMITH_UNROLL
+    for (int w = 1; w < kWarps; ++w) row.reference = max_num(row.reference, reference[w]);
+    ROWSMITH_UNROLL
+    for (int w = 0; w < kWarps; ++w) {
+      sum[w] = mul(sum[w], Exponential<In>::ratio(reference[w], row.reference));
+    }
+    row.sum = tree_sum<kWarps>(sum);
+  } else {
+    const int lane = thread % 32;
+    Part part{minus_infinity(), 0.0f};
+    if (lane < kWarps) part = parts[lane];
+    row.reference = group_max<32>(part.reference);
+    // A lane past the last warp adds 0; exp(-inf - -inf) of an all -inf row stays NaN.
+    const float ratio = Exponential<In>::ratio(part.reference, row.reference);
+    row.sum = group_sum<32>(lane < kWarps ? mul(part.sum, ratio) : 0.0f);
+  }
+  return row;
+}
+
+}  // namespace rs

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RowSlice: one lane's share of a row, held in registers from load to store. A row is cut into a
+// head up to the first pack border, whole packs, and a tail; the packs are dealt to the lanes in
+// turn, and the at most 2 (kPack - 1) elements of head and tail one by one after them. So a row that
+// starts anywhere moves at full pack width, every access is aligned, and none leaves the row.
+//
+// Traits used: In, Out, kCols, kPack (elements), kLanes, kAnyStart (rows may start inside a pack;
+// src and dst then do so by the same number of elements), kKeepPacked (16-bit rows stay as loaded
+// and are exponentiated twice; else the exponentials are kept in f32), kLoad, kStore.
+#pragma once
+
+#include "numeric.cuh"
+
+namespace rs {
+
+// ---- A pack as f32 values, and back ----
+
+template <class In, int kPack>
+ROWSMITH_DEVICE void unpack(const Raw<kPack * sizeof(In)>& raw, float (&v)[kPack]) {
+  if constexpr (sizeof(In) == 4) {
+    ROWSMITH_UNROLL
+    for (int i = 0; i < kPack; ++i) v[i] = as_f32(raw.w[i]);
+  } else if constexpr (kPack == 1) {
+    v[0] = to_f32(In{raw.h});
+  } else {
+    ROWSMITH_UNROLL
+    for (int i = 0; i < kPack / 2; ++i) {
+      v[2 * i] = lo_f32<In>(raw.w[i]);
+      v[2 * i + 1] = hi_f32<In>(raw.w[i]);
+    }
+  }
+}
+
+template <class Out, int kPack>
+ROWSMITH_DEVICE Raw<kPack * sizeof(Out)> pack(const float (&v)[kPack]) {
+  Raw<kPack * sizeof(Out)> raw;
+  if constexpr (sizeof(Out) == 4) {
+    ROWSMITH_UNROLL
+    for (int i = 0; i < kPack; ++i) raw.w[i] = as_u32(v[i]);
+  } else if constexpr (kPack == 1) {
+    raw.h = from_f32<Out>(v[0]).bits;
+  } else {
+    ROWSMITH_UNROLL
+    for (int i = 0; i < kPack / 2; ++i) raw.w[i] = pack2<Out>(v[2 * i], v[2 * i + 1]);
+  }
+  return raw;
+}
+
+template <class In, int kPolicy>
+ROWSMITH_DEVICE float load_one(const In* p) {
+  float v[1];
+  unpack<In, 1>(load<kPolicy, sizeof(In)>(p), v);
+  return v[0];
+}
+
+template <class Out, int kPolicy>
+ROWSMITH_DEVICE void store_one(Out* p, float value) {
+  const float v[1] = {value};
+  store<kPolicy, sizeof(Out)>(p, pack<Out, 1>(v));
+}
+
+// ---- The slice ----
+
+template <class C>
+struct RowSlice {
+  using In = typename C::In;
+  using Out = typename C::Out;
+  static constexpr int kPack = C::kPack, kLanes = C::kLanes, kCols = C::kCols;
+  static constexpr int kInBytes = kPack * sizeof(In), kOutBytes = kPack * sizeof(Out);
+  // Packs a row can hold, packs that every row holds, and elements outside of packs at most.
+  static constexpr bool kHeads = C::kAnyStart && kPack > 1;
+  static constexpr int kMaxPacks = kCols / kPack;
+  static constexpr int kMinPacks =
+      kHeads ? (kCols >= kPack - 1 ? (kCols - (kPack - 1)) / kPack : 0) : kMaxPacks;
+  static constexpr int kMaxEdges =
+      kHeads ? (kCols < 2 * (kPack - 1) ? kCols : 2 * (kPack - 1)) : kCols % kPack;
+  static constexpr int kLanePacks = (kMaxPacks + kLanes - 1) / kLanes;
+  static constexpr int kLaneEdges = (kMaxEdges + kLanes - 1) / kLanes;
+  static_assert(!C::kKeepPacked || sizeof(In) == 2, "only 16-bit rows are kept packed");
+
+  Raw<kInBytes> raw[kLanePacks > 0 && C::kKeepPacked ? kLanePacks : 1];
+  float wide[kLanePacks > 0 && !C::kKeepPacked ? kLanePacks : 1][kPack];
+  float edge[kLaneEdges > 0 ? kLaneEdges : 1];
+  int head, packs;  // elements before the first pack border; whole packs after it
+
+  // The pack's place exists in every row: no test needed.
+  ROWSMITH_DEVICE static constexpr bool certain(int k) { return (k + 1) * kLanes <= kMinPacks; }
+  ROWSMITH_DEVICE bool has_pack(int k, int lane) const {
+    return certain(k) || k * kLanes + lane < packs;
+  }
+  ROWSMITH_DEVICE int edges() const { return kHeads ? kCols - packs * kPack : kMaxEdges; }
+  // Column of the edge element at place e: the head first, then the tail.
+  ROWSMITH_DEVICE int edge_column(int e) const { return e < head ? e : e + packs * kPack; }
+
+  // Reads the lane's share of the row at src; places that the row lacks hold -inf. Returns the
+  // lane's maximum (of NaN and a number the number; -inf where it holds none).
+  ROWSMITH_DEVICE float read(const In* src, int lane, bool present) {
+    head = 0;
+    packs = present ? kMaxPacks : 0;
+    if constexpr (kHeads) {
+      const u32 offset = static_cast<u32>(reinterpret_cast<u64>(src) / sizeof(In)) % kPack;
+      head = offset == 0 ? 0 : kPack - static_cast<int>(offset);
+      if (head > kCols) head = kCols;
+      packs = present ? (kCols - head) / kPack : 0;
+    }
+    const In* body = src + head + lane * kPack;
+    Raw<kInBytes> got[kLanePacks > 0 ? kLanePacks : 1];
+    ROWSMITH_UNROLL
+    for (int k = 0; k < kLanePacks; ++k) {
+      if (present && has_pack(k, lane)) {
+        got[k] = load<C::kLoad, kInBytes>(body + k * kLanes * kPack);
+      } else {
+        got[k] = nothing();
+      }
+    }
+    ROWSMITH_UNROLL
+    for (int k = 0; k < kLaneEdges; ++k) {
+      const int e = k * kLanes + lane;
+      edge[k] = present && e < edges() ? load_one<In, C::kLoad>(src + edge_column(e))
+                                       : minus_infinity();
+    }
+    float max = minus_infinity();
+    ROWSMITH_UNROLL
+    for (int k = 0; k < kLaneEdges; ++k) max = max_num(max, edge[k]);
+    ROWSMITH_UNROLL
+    for (int k = 0; k < kLanePacks; ++k) {
+      float v[kPack];
+      unpack<In, kPack>(got[k], v);
+      ROWSMITH_UNROLL
+      for (int i = 0; i < kPack; ++i) max = max_num(max, v[i]);
+      if constexpr (C::kKeepPacked) {
+        hide(got[k]);
+        raw[k] = got[k];
+      } else {
+        ROWSMITH_UNROLL
+        for (int i = 0; i < kPack; ++i) wide[k][i] = v[i];
+      }
+    }
+    return max;
+  }
+
+  // Sum over the lane of the exponentials. Where exponentials are kept they replace the values.
+  ROWSMITH_DEVICE float exponentiate(float reference) {
+    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    ROWSMITH_UNROLL
+    for (int k = 0; k < kLanePacks; ++k) {
+      float v[kPack];
+      if constexpr (C::kKeepPacked) {
+        unpack<In, kPack>(raw[k], v);
+      } else {
+        ROWSMITH_UNROLL
+        for (int i = 0; i < kPack; ++i) v[i] = wide[k][i];
+      }
+      ROWSMITH_UNROLL
+      for (int i = 0; i < kPack; ++i) v[i] = Exponential<In>::of(v[i], reference);
+      sums[k % 4] = add(sums[k % 4], tree_sum<kPack>(v));
+      if constexpr (C::kKeepPacked) {
+        hide(raw[k]);
+      } else {
+        ROWSMITH_UNROLL
+        for (int i = 0; i < kPack; ++i) wide[k][i] = v[i];
+      }
+    }
+    ROWSMITH_UNROLL
+    for (int k = 0; k < kLaneEdges; ++k) {
+      const float e = Exponential<In>::of(edge[k], reference);
+      sums[(kLanePacks + k) % 4] = add(sums[(kLanePacks + k) % 4], e);
+      if constexpr (!C::kKeepPacked) edge[k] = e;
+    }
+    return tree_sum<4>(sums);
+  }
+
+  // Writes the exponentials times scale. Kept exponentials are relative to what exponentiate() was
+  // given, so `reference` matters to packed rows alone.
+  ROWSMITH_DEVICE void write(Out* dst, int lane, bool present, float reference, float scale) const {
+    if (!present) return;
+    Out* body = dst + head + lane * kPack;
+    ROWSMITH_UNROLL
+    for (int k = 0; k < kLanePacks; ++k) {
+      float v[kPack];
+      if constexpr (C::kKeepPacked) {
+        unpack<In, kPack>(raw[k], v);
+        ROWSMITH_UNROLL
+        for (int i = 0; i < kPack; ++i) v[i] = Exponential<In>::of(v[i], reference);
+      } else {
+        ROWSMITH_UNROLL
+        for (int i = 0; i < kPack; ++i) v[i] = wide[k][i];
+      }
+      ROWSMITH_UNROLL
+      for (int i = 0; i < kPack; ++i) v[i] = mul(v[i], scale);
+      if (has_pack(k, lane)) store<C::kStore, kOutBytes>(body + k * kLanes * kPack, pack<Out>(v));
+    }
+    ROWSMITH_UNROLL
+    for (int k = 0; k < kLaneEdges; ++k) {
+      const int e = k * kLanes + lane;
+      if (e < edges()) {
+        const float kept = C::kKeepPacked ? Exponential<In>::of(edge[k], reference) : edge[k];
+        store_one<Out, C::kStore>(dst + edge_column(e), mul(kept, scale));
+      }
+    }
+  }
+
+ private:
+  // A pack of -inf.
+  ROWSMITH_DEVICE static Raw<kInBytes> nothing() {
+    float v[kPack];
+    ROWSMITH_UNROLL
+    for (int i = 0; i < kPack; ++i) v[i] = minus_infinity();
+    return pack<In>(v);
+  }
+  // Makes the next reader convert again rather than keep the converted values in registers.
+  ROWSMITH_DEVICE static void hide(Raw<kInBytes>& raw) {
+    if constexpr (kInBytes == 2) {
+      u32 word = raw.h;
+      opaque(word);
+      raw.h = static_cast<u16>(word);
+    } else {
+      ROWSMITH_UNROLL
+      for (int i = 0; i < kInBytes / 4; ++i) opaque(raw.w[i]);
+    }
+  }
+};
+
+}  // namespace rs

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The host device's half of simt.cuh: the same names with the same meaning, for a C++ compiler.
+// Barriers, shuffles and faults go through the table that the device binds after loading; they
+// carry the calling line, so that every report names the line of the device text. Vector accesses
+// check their alignment, which the CPU would forgive and a GPU would not.
+#pragma once
+
+#include "host_abi.cuh"
+
+#if ROWSMITH_HOST
+
+#define ROWSMITH_EXPORT extern "C" __attribute__((visibility("default")))
+#define ROWSMITH_DEVICE inline
+// Unrolling buys nothing here and makes the compiler ten times slower.
+#define ROWSMITH_UNROLL
+#define ROWSMITH_KERNEL(name, threads, min_blocks, Params)                                   \
+  static_assert((min_blocks) >= 0, "for CUDA alone");                                        \
+  static void name##_body(const Params p);                                                   \
+  ROWSMITH_EXPORT void name(const void* raw) {                                               \
+    name##_body(*static_cast<const Params*>(raw));                                           \
+  }                                                                                          \
+  extern "C" {                                                                               \
+  extern __attribute__((visibility("default"))) const rowsmith_host::Bounds name##_bounds;   \
+  const rowsmith_host::Bounds name##_bounds = {(threads), static_cast<int>(sizeof(Params))}; \
+  }                                                                                          \
+  static void name##_body([[maybe_unused]] const Params p)
+
+namespace rs {
+
+using u16 = unsigned short;
+using u32 = unsigned int;
+using u64 = unsigned long long;
+using i64 = long long;
+
+struct f16 {
+  u16 bits;
+};
+struct bf16 {
+  u16 bits;
+};
+
+template <int kBytes>
+struct alignas(kBytes) Raw {
+  u32 w[kBytes / 4];
+};
+template <>
+struct alignas(2) Raw<2> {
+  u16 h;
+};
+
+namespace host {
+static const rowsmith_host::Table* table = nullptr;
+}  // namespace host
+
+#define ROWSMITH_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
+
+// ---- Threads ----
+
+ROWSMITH_DEVICE int thread_index() {
+  return host::table->self()->index;
+}
+ROWSMITH_DEVICE i64 block_index() {
+  return host::table->self()->block;
+}
+ROWSMITH_DEVICE i64 block_count() {
+  return host::table->self()->blocks;
+}
+ROWSMITH_DEVICE void sync(ROWSMITH_HERE) {
+  host::table->sync({file, line});
+}
+ROWSMITH_DEVICE u32 shfl_xor(u32 value, int mask, ROWSMITH_HERE) {
+  return host::table->shfl_xor(value, mask, {file, line});
+}
+ROWSMITH_DEVICE float shfl_xor(float value, int mask, ROWSMITH_HERE) {
+  const u32 got = host::table->shfl_xor(__builtin_bit_cast(u32, value), mask, {file, line});
+  return __builtin_bit_cast(float, got);
+}
+ROWSMITH_DEVICE char* shared_base() {
+  return host::table->self()->shared;
+}
+
+// ---- Global memory ----
+
+template <int kPolicy, int kBytes>
+ROWSMITH_DEVICE Raw<kBytes> load(const void* p, ROWSMITH_HERE) {
+  static_assert(kPolicy >= 0 && kPolicy <= 2, "default, read-only or streaming");
+  if (reinterpret_cast<u64>(p) % kBytes != 0) {
+    host::table->misaligned(p, kBytes, false, {file, line});
+  }
+  Raw<kBytes> r;
+  __builtin_memcpy(&r, p, kBytes);
+  return r;
+}
+
+template <int kPolicy, int kBytes>
+ROWSMITH_DEVICE void store(void* p, Raw<kBytes> r, ROWSMITH_HERE) {
+  static_assert(kPolicy >= 0 && kPolicy <= 1, "default or streaming");
+  if (reinterpret_cast<u64>(p) % kBytes != 0) {
+    host::table->misaligned(p, kBytes, true, {file, line});
+  }
+  __builtin_memcpy(p, &r, kBytes);
+}
+
+#undef ROWSMITH_HERE
+
+// ---- Arithmetic: one rounding each; -ffp-contract=off keeps the compiler from fusing ----
+
+ROWSMITH_DEVICE float as_f32(u32 bits) {
+  return __builtin_bit_cast(float, bits);
+}
+ROWSMITH_DEVICE u32 as_u32(float value) {
+  return __builtin_bit_cast(u32, value);
+}
+ROWSMITH_DEVICE float add(float a, float b) {
+  return a + b;
+}
+ROWSMITH_DEVICE float sub(float a, float b) {
+  return a - b;
+}
+ROWSMITH_DEVICE float mul(float a, float b) {
+  return a * b;
+}
+ROWSMITH_DEVICE float fma_rn(float a, float b, float c) {
+  return __builtin_fmaf(a, b, c);
+}
+ROWSMITH_DEVICE float div_rn(float a, float b) {
+  return a / b;
+}
+ROWSMITH_DEVICE float max_num(float a, float b) {
+  if (a != a) return b;
+  return a < b ? b : a;
+}
+ROWSMITH_DEVICE float ex2(float x) {
+  const float y = __builtin_exp2f(x);
+  return y < 0x1p-126f ? 0.0f : y;
+}
+ROWSMITH_DEVICE void opaque(u32& word) {
+  asm volatile("" : "+r"(word));
+}
+
+// ---- Conversions: to nearest even; f16 keeps subnormals; any NaN becomes 0x7fff, as on CUDA ----
+
+ROWSMITH_DEVICE float to_f32(float value) {
+  return value;
+}
+ROWSMITH_DEVICE float to_f32(bf16 value) {
+  return as_f32(static_cast<u32>(value.bits) << 16);
+}
+ROWSMITH_DEVICE float to_f32(f16 value) {
+  const u32 sign = static_cast<u32>(value.bits & 0x8000u) << 16;
+  const u32 magnitude = static_cast<u32>(value.bits & 0x7fffu) << 13;
+  if (magnitude >= 0x1fu << 23) {  // infinity, NaN
+    return as_f32(sign | magnitude | 0xffu << 23);
+  }
+  // The half's exponent is off by 127 - 15; multiplying rights it, subnormals included.
+  return as_f32(sign | as_u32(mul(as_f32(magnitude), 0x1p112f)));
+}
+
+namespace host {
+
+inline f16 f16_from(float value) {
+  const u32 word = as_u32(value);
+  const u32 sign = word >> 16 & 0x8000u;
+  const u32 magnitude = word & 0x7fffffffu;
+  u32 half = 0;
+  if (magnitude > 0x7f800000u) {
+    return {0x7fffu};
+  } else if (magnitude >= 0x477ff000u) {  // 65520 and above round to infinity
+    half = 0x7c00u;
+  } else if (magnitude < 0x38800000u) {  // below 2^-14: one unit of the half is one of 0.5f
+    half = as_u32(add(as_f32(magnitude), 0.5f)) - as_u32(0.5f);
+  } else {
+    half = (magnitude - (112u << 23) + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+  }
+  return {static_cast<u16>(sign | half)};
+}
+
+inline bf16 bf16_from(float value) {
+  const u32 word = as_u32(value);
+  if ((word & 0x7fffffffu) > 0x7f800000u) return {0x7fffu};
+  return {static_cast<u16>((word + 0x7fffu + (word >> 16 & 1u)) >> 16)};
+}
+
+}  // namespace host
+
+template <class T>
+T from_f32(float value);
+template <>
+ROWSMITH_DEVICE float from_f32<float>(float value) {
+  return value;
+}
+template <>
+ROWSMITH_DEVICE f16 from_f32<f16>(float value) {
+  return host::f16_from(value);
+}
+template <>
+ROWSMITH_DEVICE bf16 from_f32<bf16>(float value) {
+  return host::bf16_from(value);
+}
+
+template <class T>
+ROWSMITH_DEVICE u32 pack2(float lo, float hi) {
+  return static_cast<u32>(from_f32<T>(lo).bits) | static_cast<u32>(from_f32<T>(hi).bits) << 16;
+}
+template <class T>
+ROWSMITH_DEVICE float lo_f32(u32 word) {
+  return to_f32(T{static_cast<u16>(word & 0xffffu)});
+}
+template <class T>
+ROWSMITH_DEVICE float hi_f32(u32 word) {
+  return to_f32(T{static_cast<u16>(word >> 16)});
+}
+
+}  // namespace rs
+
+// Called by the device once after loading. False: this object was made for another device version.
+ROWSMITH_EXPORT bool rowsmith_host_bind(const rowsmith_host::Table* table) {
+  rs::host::table = table;
+  return table->version == rowsmith_host::kAbiVersion &&
+         table->size == sizeof(rowsmith_host::Table);
+}
+
+#endif  // ROWSMITH_HOST

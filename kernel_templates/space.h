@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the families' spaces are made of: axes, their enumeration, and the constraints that several
+// families share. A constraint answers "" or the reason why not.
+#pragma once
+
+#include <rowsmith/types.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rowsmith {
+
+// A parameter and its values, in the order of enumeration.
+struct Axis {
+  std::string_view name;
+  std::vector<std::string_view> values;
+};
+
+// Every point of the axes for which `why_not` answers nullptr, the last axis varying first.
+std::vector<Config> enumerate(std::string_view family, const std::vector<Axis>& axes,
+                              const std::function<const char*(const Config&)>& why_not);
+
+// Empty if the config names exactly these axes in this order, with values of theirs; else why not.
+std::string check_axes(std::string_view family, const std::vector<Axis>& axes,
+                       const Config& config);
+
+// H as 32-bit columns, and dtypes that RowSlice moves: f32, f16, bf16.
+const char* check_row_problem(const Problem& problem);
+// `pack` (elements) and `start` (aligned | any) against the layout: accesses of at most 16 bytes,
+// on their own border. "any" is offered only where "aligned" does not hold.
+const char* check_pack(const Problem& problem, const Config& config);
+// `load` against aliasing: the read-only path must not see memory that the launch writes.
+const char* check_load(const Problem& problem, const Config& config);
+// `keep`: packed is for 16-bit input.
+const char* check_keep(const Problem& problem, const Config& config);
+// threads * min_blocks fits a multiprocessor, and `registers_needed` a thread fit its share.
+const char* check_occupancy(const DeviceFacts& facts, int threads, int min_blocks,
+                            int registers_needed);
+
+// 32-bit registers that a lane needs to hold its share of a row with `lanes` lanes.
+int registers_for_row(const Problem& problem, const Config& config, int lanes);
+
+// "using In = f16; using Out = f16;".
+std::string row_types(const Problem& problem);
+// The types, and kCols, kPack ... kStore: the traits that RowSlice reads.
+std::string row_slice_traits(const Problem& problem, const Config& config, int lanes);
+// "static constexpr int kThreads = 256;" (locale-free).
+std::string int_trait(std::string_view name, long long value);
+
+// Values of the axes shared by the row families.
+const Axis& pack_axis();
+const Axis& start_axis();
+const Axis& keep_axis();
+const Axis& load_axis();
+const Axis& store_axis();
+
+// |log2(value / ideal)|: how far a parameter is from where it is expected to be best.
+double octaves_from(double value, double ideal);
+
+// The least power of two >= value, for value >= 1.
+long long power_of_two_at_least(long long value);
+
+}  // namespace rowsmith
