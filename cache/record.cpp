@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Order, validity and precedence of winner records.
+#include "cache/record.h"
+
+#include "cache/binary_store.h"
+#include "cache/exchange.h"
+#include "cache/record_json.h"
+
+#include <rowsmith/text.h>
+
+#include <tuple>
+
+namespace rowsmith {
+namespace {
+
+bool is_dtype(DType dtype) {
+  return parse_dtype(to_string(dtype)) == dtype;
+}
+
+// An effort of a later version ranks below those known here, never above.
+int effort_rank(const std::string& effort) {
+  if (effort == "thorough") return 3;
+  if (effort == "standard") return 2;
+  return effort == "quick" ? 1 : 0;
+}
+
+std::string digest_of_record(const WinnerRecord& record) {
+  return digest_of({record_to_json(record)});
+}
+
+}  // namespace
+
+bool operator<(const RecordKey& a, const RecordKey& b) {
+  const auto head = [](const RecordKey& key) {
+    const Problem& p = key.problem;
+    return std::tie(key.device_class, p.in, p.out, p.cols, p.rows);
+  };
+  if (head(a) != head(b)) return head(a) < head(b);
+  return to_string(a.problem.layout) < to_string(b.problem.layout);
+}
+
+RecordKey key_of(const WinnerRecord& record) {
+  return {record.device_class, record.problem};
+}
+
+std::string why_unstorable(const std::string& device_class, const Problem& problem) {
+  if (device_class.empty() || !is_plain_text(device_class)) return "it has no device class";
+  if (!is_dtype(problem.in) || !is_dtype(problem.out)) return "it has an unknown dtype";
+  if (problem.rows <= 0 || problem.cols <= 0) return "it has no rows or no columns";
+  if (parse_layout(to_string(problem.layout)) != problem.layout) return "it has no legal layout";
+  return {};
+}
+
+std::string why_unstorable(const WinnerRecord& record) {
+  std::string why = why_unstorable(record.device_class, record.problem);
+  if (!why.empty()) return why;
+  if (record.evidence.median_ns <= 0) return "it has no time (median_ns <= 0)";
+  if (record.config.empty()) return "it has no config";
+  const std::string config = to_string(record.config);
+  if (!is_plain_text(config) || parse_config(config) != record.config) {
+    return "its config is not one as text: " + config;
+  }
+  if (!is_plain_text(record.family_digest)) return "its family digest is not text";
+  return {};
+}
+
+WinnerRecord normalised(const WinnerRecord& record) {
+  WinnerRecord result = record;
+  auto evidence = evidence_from_json(evidence_to_json(record.evidence));
+  if (evidence.ok()) result.evidence = std::move(*evidence);
+  return result;
+}
+
+bool supersedes(const WinnerRecord& challenger, const WinnerRecord& holder) {
+  const auto rank = [](const WinnerRecord& record) {
+    return std::tuple(effort_rank(record.evidence.effort), record.evidence.tuned_at);
+  };
+  if (rank(challenger) != rank(holder)) return rank(challenger) > rank(holder);
+  return digest_of_record(challenger) > digest_of_record(holder);
+}
+
+}  // namespace rowsmith
