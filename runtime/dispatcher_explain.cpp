@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/dispatcher_class.h"
+
+namespace rowsmith {
+namespace {
+
+constexpr std::size_t kNearMissesTold = 5;
+
+}  // namespace
+
+Result<Explanation> Dispatcher::explain(const Problem& problem) {
+  return no_throw("explain", [&]() -> Result<Explanation> {
+    if (Status status = check_values(problem); !status.ok()) return status;
+    if (!pin_fault_.ok()) return pin_fault_;
+    if (problem.rows == 0 || problem.cols == 0) {
+      return Status(Code::kInvalidArgument,
+                    "nothing serves " + to_string(problem) + ": an empty call launches no kernel");
+    }
+    Walk walk{problem, node_key(problem), nullptr, false, false, {}, {}};
+    std::string fault;
+    if (!pin_) walk.winners = read_winners(problem, walk.key, &fault);
+    Result<Choice> choice = choose_for(walk);
+    if (!choice.ok()) return choice.status();
+    if (choice->config.empty()) return nothing_left(problem, *choice);
+    Explanation answer{choice->source, std::move(choice->config), std::move(choice->reasons),
+                       choice->median_ns};
+    if (!fault.empty()) answer.reasons.push_back("the cache could not be read: " + fault);
+    if (answer.source == Source::kDefault || answer.source == Source::kGeneric) {
+      tell_near_misses(problem, answer.reasons);
+      if (on_miss_ == OnMiss::kTune && tune_) {
+        answer.reasons.push_back("a call would tune this problem first (policy tune)");
+      }
+      if (on_miss_ == OnMiss::kError) {
+        answer.reasons.push_back("a call would answer `not tuned` (policy error)");
+      }
+    }
+    return answer;
+  });
+}
+
+// The stored winners of the same H that differ in another part of the key.
+void Dispatcher::tell_near_misses(const Problem& problem, std::vector<std::string>& reasons) {
+  const Result<std::vector<WinnerRecord>> all = session().store->list();
+  if (!all.ok()) return;
+  std::size_t told = 0;
+  for (const WinnerRecord& winner : all.value()) {
+    const Problem& other = winner.problem;
+    if (other.cols != problem.cols || told == kNearMissesTold) continue;
+    std::string differs;
+    if (winner.device_class != class_) {
+      differs += ", device class " + winner.device_class + " is not " + class_;
+    }
+    if (other.in != problem.in || other.out != problem.out) {
+      differs += ", dtype " + dtypes_to_string(other.in, other.out);
+    }
+    if (other.layout != problem.layout) differs += ", layout " + to_string(other.layout);
+    if (differs.empty()) continue;
+    reasons.push_back("a winner of S=" + std::to_string(other.rows) +
+                      " of this H differs: " + differs.substr(2));
+    ++told;
+  }
+}
+
+}  // namespace rowsmith
