@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The commands of `tune`, once the arguments are parsed, and what they share. Each answers the exit
+// status; tune_cli.h names them. Knows nothing of CLI11.
+#pragma once
+
+#include <rowsmith/runtime.h>
+#include <rowsmith/tuner.h>
+
+#include <nlohmann/json.hpp>
+
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rowsmith {
+
+class WinnerStore;
+struct OpenedStore;
+
+// Every option of every command, as checked values.
+struct CliArgs {
+  std::string cache;   // "" = as the environment says
+  std::string device;  // "" = as the environment says
+  std::vector<std::int64_t> rows, cols;
+  std::vector<std::pair<DType, DType>> dtypes;
+  Effort effort = Effort::kStandard;
+  double budget_s = 0;
+  bool retune = false;
+  std::vector<int> archs;  // compute capabilities: 90, 120
+  std::vector<std::string> files;
+  bool dry_run = false;
+  bool json = false;
+};
+
+// Where a command writes, and when it should end early.
+struct Cli {
+  std::ostream& out;
+  std::ostream& err;
+  const std::function<bool()>& stop;
+  bool terminal = false;  // err is one
+};
+
+int run_softmax(const CliArgs& args, Cli& cli);  // cli_softmax.cpp
+int run_list(const CliArgs& args, Cli& cli);     // cli_inspect.cpp
+int run_why(const CliArgs& args, Cli& cli);
+int run_space(const CliArgs& args, Cli& cli);
+int run_doctor(const CliArgs& args, Cli& cli);  // cli_doctor.cpp
+int run_export(const CliArgs& args, Cli& cli);  // cli_exchange.cpp
+int run_import(const CliArgs& args, Cli& cli);
+int run_compile(const CliArgs& args, Cli& cli);  // cli_compile.cpp
+
+// --- shared (cli_shared.cpp) ---
+
+using Json = nlohmann::ordered_json;
+// Strictly valid JSON: what is not a number becomes null, what is not UTF-8 is replaced.
+void print_json(std::ostream& out, const Json& json);
+// `ns`, or null where it was not measured.
+Json ns_or_null(std::int64_t ns);
+
+// Says what went wrong (with --json also as {"error": ..} on stdout) and answers the exit status.
+int fail(const CliArgs& args, Cli& cli, const Status& status);
+
+// The environment's options with the command line's put over them.
+Result<RuntimeOptions> runtime_options(const CliArgs& args);
+// Every dtype x H x S, contiguous. Invalid argument where a matrix passes 2^63 bytes.
+Result<std::vector<Problem>> problems_of(const CliArgs& args);
+// The one problem of commands that take one.
+Result<Problem> single_problem(const CliArgs& args);
+// "f16 4 x 257".
+std::string short_name(const Problem& problem);
+
+// Opens the winner store, printing its note if it has one.
+OpenedStore open_noting(const RuntimeOptions& options, Cli& cli);
+
+// Cache busy where winners would end with the process: time and work thrown away.
+Status check_keeps(const RuntimeOptions& options, const WinnerStore& store);
+
+// Left-aligned columns, two blanks apart; the first row is the head.
+std::string table_text(const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace rowsmith

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `tune doctor`: what rowsmith finds on this machine, and what is wrong with it. Looks only: makes
+// no directory, opens no database. A machine without a GPU is not wrong.
+
+#include "cache/directory.h"
+#include "runtime/devices.h"
+#include "runtime/nvrtc.h"
+#include "tuner/cli_commands.h"
+#include "tuner/tune_cli.h"
+
+#include <rowsmith/rowsmith_c.h>
+#include <rowsmith/text.h>
+
+#include <link.h>
+#include <spdlog/fmt/fmt.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <ostream>
+
+namespace rowsmith {
+namespace {
+
+// The file of a library that this process has loaded; "" if it has none of that name.
+std::string path_of_loaded(const std::string& name) {
+  struct Search {
+    const std::string& name;
+    std::string path;
+  } search{name, ""};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        auto& wanted = *static_cast<Search*>(data);
+        const std::string path = info->dlpi_name;
+        if (path.substr(path.rfind('/') + 1).rfind(wanted.name, 0) != 0) return 0;
+        wanted.path = path;
+        return 1;
+      },
+      &search);
+  return search.path;
+}
+
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
+Json devices_json(const DeviceList& list) {
+  Json devices = Json::array();
+  for (const DeviceFacts& facts : list.devices) {
+    devices.push_back(
+        {{"device", facts.kind == "cuda" ? std::to_string(facts.ordinal) : facts.kind},
+         {"name", facts.name},
+         {"capability", facts.capability},
+         {"bus_id", facts.bus_id},
+         {"uuid", facts.uuid},
+         {"sm_count", facts.sm_count},
+         {"memory_bytes", facts.memory_bytes},
+         {"driver_version", facts.driver_version},
+         {"compiler", facts.compiler},
+         {"device_class", device_class(facts)}});
+  }
+  return devices;
+}
+
+Json nvrtc_json() {
+  const auto archs = nvrtc_archs();
+  Json json = {{"version", nvrtc_version()},
+               {"path", text_or_null(path_of_loaded("libnvrtc.so"))},
+               {"archs", Json::array()},
+               {"reason", archs.ok() ? Json(nullptr) : Json(archs.status().message())}};
+  if (archs.ok()) {
+    for (const int arch : *archs) json["archs"].push_back("sm_" + std::to_string(arch));
+  }
+  return json;
+}
+
+Json host_json() {
+  const auto device = open_device("host");
+  return {{"compiler", device.ok() ? Json((*device)->facts().compiler) : Json(nullptr)},
+          {"reason", device.ok() ? Json(nullptr) : Json(device.status().message())}};
+}
+
+// The directory as it stands, with what is wrong added to `problems`.
+Json cache_json(const RuntimeOptions& options, Json& problems) {
+  const std::string& directory = options.cache_dir;
+  Json json = {{"directory", text_or_null(directory)},
+               {"exists", false},
+               {"mode", nullptr},
+               {"writable", nullptr},
+               {"winners_bytes", nullptr},
+               {"read_only", options.read_only}};
+  struct stat info {};
+  if (directory.empty()) {
+    problems.push_back("no cache directory: winners last as long as the process");
+  } else if (stat(directory.c_str(), &info) == 0) {
+    const bool writable = access(directory.c_str(), W_OK | X_OK) == 0;
+    json["exists"] = true;
+    json["mode"] = fmt::format("{:04o}", info.st_mode & 07777);
+    json["writable"] = writable;
+    if (!writable && !options.read_only) {
+      problems.push_back(directory + " cannot be written: " + errno_text(errno));
+    }
+    if (const std::string why = why_untrusted(directory); !why.empty()) problems.push_back(why);
+    if (!is_on_local_disk(directory)) {
+      problems.push_back(directory + " is on a network file system: slower, without WAL");
+    }
+    std::error_code error;
+    const auto bytes = std::filesystem::file_size(directory + "/winners.db", error);
+    if (!error) json["winners_bytes"] = bytes;
+  } else if (errno != ENOENT) {
+    problems.push_back(directory + " cannot be looked at: " + errno_text(errno));
+  }
+  return json;
+}
+
+// The variables that rowsmith, the CUDA driver and the search for NVRTC heed.
+Json environment_json() {
+  Json json = Json::object();
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const std::string name = text.substr(0, text.find('='));
+    if (name.rfind("ROWSMITH_", 0) == 0 || name == "XDG_CACHE_HOME" || name == "CUDA_HOME" ||
+        name == "CUDA_PATH" || name == "CUDA_VISIBLE_DEVICES") {
+      json[name] = text.substr(std::min(name.size() + 1, text.size()));
+    }
+  }
+  return json;
+}
+
+std::string text_of(const Json& json) {
+  return json.is_string() ? json.get<std::string>() : json.dump();
+}
+
+void print_report(const Json& report, std::ostream& out) {
+  out << "rowsmith " << text_of(report["version"]) << "\n\ndevices\n";
+  for (const Json& device : report["devices"]) {
+    out << "  " << text_of(device["device"]) << "  " << text_of(device["name"]) << ", bus "
+        << text_of(device["bus_id"]) << ", " << text_of(device["uuid"]) << ", driver "
+        << text_of(device["driver_version"]) << "\n     " << text_of(device["device_class"])
+        << '\n';
+  }
+  if (!report["why_no_gpu"].is_null()) out << "  no GPU: " << text_of(report["why_no_gpu"]) << '\n';
+  for (const char* part : {"driver", "nvrtc", "host", "cache", "environment"}) {
+    out << '\n' << part << '\n';
+    for (const auto& [name, value] : report[part].items()) {
+      if (!value.is_null()) out << "  " << name << ": " << text_of(value) << '\n';
+    }
+  }
+  out << "\nproblems\n";
+  for (const Json& problem : report["problems"]) out << "  " << text_of(problem) << '\n';
+  if (report["problems"].empty()) out << "  none\n";
+}
+
+}  // namespace
+
+int run_doctor(const CliArgs& args, Cli& cli) {
+  const DeviceList list = list_devices();
+  const auto options = runtime_options(args);
+  Json problems = Json::array();
+  if (!options.ok()) problems.push_back(options.status().message());
+  Json report = {{"version", rowsmith_version()},
+                 {"devices", devices_json(list)},
+                 {"why_no_gpu", text_or_null(list.why_no_gpu)},
+                 {"driver", {{"path", text_or_null(path_of_loaded("libcuda.so"))}}},
+                 {"nvrtc", nvrtc_json()},
+                 {"host", host_json()}};
+  report["cache"] = options.ok() ? cache_json(*options, problems) : Json::object();
+  report["environment"] = environment_json();
+  if (!list.devices.empty() && report["nvrtc"]["path"].is_null()) {
+    problems.push_back("a GPU without NVRTC compiles nothing: " +
+                       text_of(report["nvrtc"]["reason"]));
+  }
+  report["problems"] = problems;
+  if (args.json) {
+    print_json(cli.out, report);
+  } else {
+    print_report(report, cli.out);
+  }
+  return problems.empty() ? kExitDone : kExitSomeFailed;
+}
+
+}  // namespace rowsmith

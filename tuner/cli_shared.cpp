@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the commands of `tune` share: options, problems, reports of failure, JSON and tables.
+
+#include "tuner/cli_commands.h"
+#include "tuner/tune_cli.h"
+
+#include <rowsmith/text.h>
+#include <rowsmith/winner_store.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <ostream>
+
+namespace rowsmith {
+
+void print_json(std::ostream& out, const Json& json) {
+  out << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+Json ns_or_null(std::int64_t ns) {
+  return ns > 0 ? Json(ns) : Json(nullptr);
+}
+
+int fail(const CliArgs& args, Cli& cli, const Status& status) {
+  cli.err << "tune: " << status.message() << '\n';
+  if (args.json) {
+    Json json;
+    json["error"] = {{"code", to_string(status.code())}, {"message", status.message()}};
+    print_json(cli.out, json);
+  }
+  return status.code() == Code::kInvalidArgument ? kExitUsage : kExitNothingRan;
+}
+
+Result<RuntimeOptions> runtime_options(const CliArgs& args) {
+  auto options = RuntimeOptions::from_environment();
+  if (!options.ok()) return options.status();
+  if (!args.cache.empty()) {
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::absolute(args.cache, error);
+    if (error || (std::filesystem::exists(path, error) && !std::filesystem::is_directory(path))) {
+      return Status(Code::kInvalidArgument, "--cache: '" + args.cache + "' is not a directory");
+    }
+    options->cache_dir = path.lexically_normal().string();
+  }
+  if (!args.device.empty()) options->device = args.device;
+  return options;
+}
+
+Result<std::vector<Problem>> problems_of(const CliArgs& args) {
+  std::vector<Problem> problems;
+  for (const auto& [in, out] : args.dtypes) {
+    const auto bytes = static_cast<std::int64_t>(std::max(size_of(in), size_of(out)));
+    for (const std::int64_t cols : args.cols) {
+      for (const std::int64_t rows : args.rows) {
+        if (rows > std::numeric_limits<std::int64_t>::max() / bytes / cols) {
+          return Status(Code::kInvalidArgument, "-S " + std::to_string(rows) + " -H " +
+                                                    std::to_string(cols) +
+                                                    ": a matrix of 2^63 bytes or more");
+        }
+        problems.push_back(contiguous_problem(in, out, rows, cols));
+      }
+    }
+  }
+  return problems;
+}
+
+Result<Problem> single_problem(const CliArgs& args) {
+  auto problems = problems_of(args);
+  if (!problems.ok()) return problems.status();
+  if (problems->size() != 1) {
+    return Status(Code::kInvalidArgument, "this command takes one problem; -S, -H and -d name " +
+                                              std::to_string(problems->size()));
+  }
+  return problems->front();
+}
+
+std::string short_name(const Problem& problem) {
+  return dtypes_to_string(problem.in, problem.out) + " " + std::to_string(problem.rows) + " x " +
+         std::to_string(problem.cols);
+}
+
+OpenedStore open_noting(const RuntimeOptions& options, Cli& cli) {
+  StoreOptions store_options;
+  store_options.directory = options.cache_dir;
+  store_options.read_only = options.read_only || options.cache_dir.empty();
+  store_options.site = options.site_cache;
+  OpenedStore opened = open_store(store_options);
+  if (!opened.note.empty()) cli.err << "tune: cache: " << opened.note << '\n';
+  return opened;
+}
+
+Status check_keeps(const RuntimeOptions& options, const WinnerStore& store) {
+  const std::string location = store.location();
+  if (options.read_only) {
+    return Status(Code::kCacheBusy, "ROWSMITH_READONLY is set: winners cannot be kept");
+  }
+  // root may write to what is read-only for others, but not to a read-only disk.
+  if (location == "memory" || access(location.c_str(), W_OK) != 0) {
+    return Status(Code::kCacheBusy, "winners cannot be kept in '" + options.cache_dir +
+                                        "'; name another directory with --cache");
+  }
+  return Status();
+}
+
+std::string table_text(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) line.append(widths[i] + 2 - row[i].size(), ' ');
+    }
+    text += line + '\n';
+  }
+  return text;
+}
+
+}  // namespace rowsmith

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an effort means in numbers, for each kind of device.
+#pragma once
+
+#include "tuner/measure.h"
+#include "tuner/search.h"
+#include "tuner/verify.h"
+
+#include <rowsmith/tuner.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rowsmith {
+
+struct EffortPlan {
+  std::size_t candidates = 0;  // at most, the default included
+  SearchOptions search;
+  ArenaLimits arena;
+  StopwatchOptions stopwatch;
+  VerifyLimits verify;
+  std::int64_t compare_bytes = 0;  // of the winner's output with generic's
+  int floor_samples = 0;
+};
+
+EffortPlan plan_of(Effort effort, const DeviceFacts& facts);
+
+}  // namespace rowsmith

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The floor: the time of the best plain copy of a problem's bytes on the same arena in the same
+// run. No kernel that reads and writes them all can be faster; winners are quoted against it.
+#pragma once
+
+#include "runtime/session.h"
+#include "tuner/measure.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace rowsmith {
+
+// The copy kernels, compiled on first use and kept for the problems that follow. Not thread-safe.
+class FloorMeter {
+ public:
+  // Nanoseconds of the fastest copy; half of what one call reads and writes is read, half written.
+  // Of those tried before `stop` answers true, at least one. Codes of Device::compile, load and the
+  // stopwatch.
+  Result<std::int64_t> measure(const Session& session, const Arena& arena, int samples,
+                               const StopwatchOptions& options, const std::function<bool()>& stop);
+
+ private:
+  Status load(const Session& session);
+
+  std::unique_ptr<Module> module_;
+};
+
+}  // namespace rowsmith

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Both kernels write to the same slot, one after the other, so that no further memory is needed.
+#include "tuner/full_check.h"
+
+#include "tuner/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <sstream>
+#include <vector>
+
+namespace rowsmith {
+namespace {
+
+constexpr std::int64_t kBands = 16;
+constexpr unsigned char kPoison = 0xa5;
+
+// Rows [begin, end) that are compared.
+struct Band {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+// All rows, or equal bands from the first row to the last.
+std::vector<Band> bands_of(const SoftmaxCall& call, std::int64_t cap_bytes) {
+  const auto row_bytes = call.dst_stride * static_cast<std::int64_t>(size_of(call.out));
+  if (call.rows * row_bytes <= cap_bytes) return {{0, call.rows}};
+  const std::int64_t length = std::max<std::int64_t>(1, cap_bytes / kBands / row_bytes);
+  std::vector<Band> bands;
+  for (std::int64_t i = 0; i < kBands; ++i) {
+    const std::int64_t begin = (call.rows - length) * i / (kBands - 1);
+    const std::int64_t from = bands.empty() ? begin : std::max(begin, bands.back().end);
+    if (from < begin + length) bands.push_back({from, begin + length});
+  }
+  return bands;
+}
+
+std::size_t band_bytes(const SoftmaxCall& call, const Band& band) {
+  const std::int64_t elements = (band.end - band.begin - 1) * call.dst_stride + call.cols;
+  return static_cast<std::size_t>(elements) * size_of(call.out);
+}
+
+// Results of the bands, as they lie in memory.
+Result<std::vector<std::string>> results_of(Device& device, const LaunchPlan& plan,
+                                            const Arena& arena, const std::vector<Band>& bands) {
+  const SoftmaxCall call = arena.call(0);
+  Status status = call.src == call.dst
+                      ? arena.refill(device, 0)
+                      : device.fill(call.dst, kPoison, band_bytes(call, {0, call.rows}));
+  if (status.ok()) status = run_softmax(device, plan, call);
+  std::vector<std::string> results;
+  for (const Band& band : bands) {
+    if (!status.ok()) return status;
+    const std::string& bytes = results.emplace_back(band_bytes(call, band), '\0');
+    const char* from = static_cast<const char*>(call.dst) +
+                       band.begin * call.dst_stride * static_cast<std::int64_t>(size_of(call.out));
+    status = device.copy_out(const_cast<char*>(bytes.data()), from, bytes.size());
+  }
+  if (!status.ok()) return status;
+  return results;
+}
+
+std::uint32_t bits_at(const char* row, std::int64_t col, std::size_t bytes) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, row + static_cast<std::size_t>(col) * bytes, bytes);
+  return bits;
+}
+
+// Neighbours as integers are neighbours as values; 32 steps of f32 are less than twice the bound.
+bool clearly_equal(std::uint32_t a, std::uint32_t b, DType out) {
+  const std::uint32_t steps = a > b ? a - b : b - a;
+  return steps <= (out == DType::kF32 ? 32u : 1u);
+}
+
+bool within_twice_the_bound(const char* a, const char* b, long double row_max, DType out) {
+  const long double x = decode(out, a), y = decode(out, b);
+  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
+  const long double larger = std::max(x, y), smaller = std::min(x, y);
+  if (smaller < 0) return false;
+  // Where a result may be flushed to zero, one of the two may have been.
+  if (smaller == 0 && out != DType::kF16 && larger < 0x1.1p-126L) return true;
+  const long double below_max = std::log(row_max / larger);
+  const long double bound = 0x1p-24L * (32 + 2.2L * below_max) * larger;
+  return larger - smaller <= 2 * bound + unit_in_last_place(out, larger);
+}
+
+long double largest_of(const char* row, std::int64_t cols, DType out) {
+  long double largest = 0;
+  for (std::int64_t i = 0; i < cols; ++i) {
+    largest = std::max(largest, decode(out, row + static_cast<std::size_t>(i) * size_of(out)));
+  }
+  return largest;
+}
+
+// The first column in which the rows differ by more than both kernels may be off, or -1.
+std::int64_t first_difference(const char* a, const char* b, std::int64_t cols, DType out) {
+  const std::size_t bytes = size_of(out);
+  long double row_max = -1;  // found when first needed
+  for (std::int64_t i = 0; i < cols; ++i) {
+    if (clearly_equal(bits_at(a, i, bytes), bits_at(b, i, bytes), out)) continue;
+    if (row_max < 0) row_max = largest_of(b, cols, out);
+    const std::size_t at = static_cast<std::size_t>(i) * bytes;
+    if (!within_twice_the_bound(a + at, b + at, row_max, out)) return i;
+  }
+  return -1;
+}
+
+std::string extent(const SoftmaxCall& call, const std::vector<Band>& bands) {
+  if (bands.size() == 1) return "all rows";
+  std::int64_t rows = 0;
+  for (const Band& band : bands) rows += band.end - band.begin;
+  return std::to_string(rows) + " of " + std::to_string(call.rows) + " rows in " +
+         std::to_string(bands.size()) + " bands";
+}
+
+}  // namespace
+
+Status compare_with_generic(Device& device, const LaunchPlan& plan, const LaunchPlan& generic,
+                            const Arena& arena, std::int64_t cap_bytes, std::string* checked) {
+  const SoftmaxCall call = arena.call(0);
+  const std::vector<Band> bands = bands_of(call, cap_bytes);
+  *checked = extent(call, bands);
+  const auto mine = results_of(device, plan, arena, bands);
+  if (!mine.ok()) return mine.status();
+  const auto theirs = results_of(device, generic, arena, bands);
+  if (!theirs.ok()) return theirs.status().with_context("generic");
+  const auto stride = static_cast<std::size_t>(call.dst_stride) * size_of(call.out);
+  for (std::size_t i = 0; i < bands.size(); ++i) {
+    for (std::int64_t row = bands[i].begin; row < bands[i].end; ++row) {
+      const std::size_t at = static_cast<std::size_t>(row - bands[i].begin) * stride;
+      const char* a = mine.value()[i].data() + at;
+      const char* b = theirs.value()[i].data() + at;
+      const std::int64_t col = first_difference(a, b, call.cols, call.out);
+      if (col < 0) continue;
+      const std::size_t skip = static_cast<std::size_t>(col) * size_of(call.out);
+      std::ostringstream text;
+      text << "at its own S, row " << row << ", column " << col << ": got "
+           << static_cast<double>(decode(call.out, a + skip)) << ", generic "
+           << static_cast<double>(decode(call.out, b + skip));
+      return Status(Code::kAccuracyFailed, text.str());
+    }
+  }
+  return {};
+}
+
+}  // namespace rowsmith

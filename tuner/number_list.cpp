@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Parsing without locale and without silent acceptance: std::from_chars over the whole piece.
+
+#include "tuner/number_list.h"
+
+#include <rowsmith/text.h>
+
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <system_error>
+#include <unordered_set>
+
+namespace rowsmith {
+namespace {
+
+constexpr std::int64_t kMaxNumbers = 100'000;
+
+Status wrong(std::string_view piece, const std::string& why) {
+  return Status(Code::kInvalidArgument, std::string("'").append(piece).append("' ").append(why));
+}
+
+Result<std::int64_t> parse_number(std::string_view text, std::int64_t max) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = !text.empty() && end == text.data() + text.size();
+  if (error == std::errc::invalid_argument || !whole) return wrong(text, "is not a whole number");
+  if (error != std::errc() || value < 1 || value > max) {
+    return wrong(text, "is outside 1 to " + std::to_string(max));
+  }
+  return value;
+}
+
+struct Range {
+  std::int64_t first = 0, last = 0;
+};
+
+Result<Range> parse_range(std::string_view piece, std::int64_t max) {
+  const std::size_t dash = piece.find('-', 1);  // a leading '-' belongs to the number
+  const auto first = parse_number(piece.substr(0, dash), max);
+  if (!first.ok()) return first.status();
+  if (dash == std::string_view::npos) return Range{*first, *first};
+  const auto last = parse_number(piece.substr(dash + 1), max);
+  if (!last.ok()) return last.status();
+  if (*last < *first) return wrong(piece, "runs backwards");
+  return Range{*first, *last};
+}
+
+}  // namespace
+
+Result<std::vector<std::int64_t>> parse_number_list(std::string_view text, std::int64_t max) {
+  std::vector<std::int64_t> numbers;
+  std::unordered_set<std::int64_t> seen;
+  Status status;
+  detail::for_each_piece(text, ',', [&](std::string_view piece) {
+    const auto range = parse_range(piece, max);
+    if (!range.ok()) {
+      status = range.status();
+      return false;
+    }
+    const auto room = kMaxNumbers - static_cast<std::int64_t>(numbers.size());
+    if (range->last - range->first >= room) {
+      status = wrong(piece, "makes the list longer than " + std::to_string(kMaxNumbers));
+      return false;
+    }
+    for (std::int64_t n = range->first; n <= range->last; ++n) {
+      if (seen.insert(n).second) numbers.push_back(n);
+      if (n == max) break;  // n + 1 may not be representable
+    }
+    return true;
+  });
+  if (!status.ok()) return status;
+  return numbers;
+}
+
+Result<double> parse_duration_s(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const double scale = unit == "ms" ? 1e-3 : unit == "s" ? 1 : unit == "m" ? 60 : 0;
+  if (error != std::errc() || scale == 0) {
+    return wrong(text, "is not a time such as 500ms, 30s or 5m");
+  }
+  if (!std::isfinite(value) || value <= 0) return wrong(text, "is not above zero");
+  return value * scale;
+}
+
+}  // namespace rowsmith

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The small languages of the command line: "1,16,1000-1010" for sizes, "30s" for times. Every error
+// names the piece that is wrong; the caller puts the option's name in front.
+#pragma once
+
+#include <rowsmith/status.h>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace rowsmith {
+
+// Numbers and ascending inclusive ranges, by commas, each from 1 to `max`; repeats are dropped, the
+// order stays. Invalid argument, also for more than 100000 numbers (a slip such as "1-2000000000"
+// must not fill the memory).
+Result<std::vector<std::int64_t>> parse_number_list(std::string_view text, std::int64_t max);
+
+// "500ms", "30s", "1.5m" in seconds. Invalid argument unless it is above zero and has a unit.
+Result<double> parse_duration_s(std::string_view text);
+
+}  // namespace rowsmith

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is told of a problem: the winner's record with its evidence, and progress on the way there.
+#include "runtime/log.h"
+#include "tuner/problem_tuner.h"
+
+#include <rowsmith/rowsmith_c.h>
+#include <rowsmith/text.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+
+namespace rowsmith {
+namespace {
+
+std::int64_t whole_ns(double ns) {
+  return std::max<std::int64_t>(1, std::llround(ns));
+}
+
+}  // namespace
+
+void ProblemTuner::log_candidates() const {
+  if (!log().should_log(spdlog::level::debug)) return;
+  for (std::size_t i = 0; i < chosen_.configs.size(); ++i) {
+    if (search_->samples(i).empty()) continue;
+    log().debug("{}: {}: {:.0f} ns", to_string(outcome_.problem), to_string(chosen_.configs[i]),
+                median_ns(i));
+  }
+}
+
+void ProblemTuner::record(const Search::Verdict& verdict) {
+  log_candidates();
+  WinnerRecord& record = outcome_.record;
+  record.device_class = class_;
+  record.problem = outcome_.problem;
+  record.config = chosen_.configs[verdict.winner];
+  record.family_digest = find_family(record.config.family)->digest();
+  fill_evidence(record.evidence, verdict);
+  Status stored = session_.store->put(record);
+  if (!stored.ok()) {
+    end_with(TuneOutcome::State::kFailed, stored.with_context("tuned, but not remembered"));
+    return;
+  }
+  end_with(TuneOutcome::State::kTuned, Status());
+}
+
+void ProblemTuner::fill_evidence(Evidence& evidence, const Search::Verdict& verdict) const {
+  const std::vector<double>& samples = search_->samples(verdict.winner);
+  evidence.median_ns = whole_ns(median(samples));
+  evidence.spread_ns = std::llround(median_absolute_deviation(samples));
+  evidence.samples = static_cast<std::int64_t>(samples.size());
+  evidence.default_config = to_string(chosen_.configs[chosen_.default_index]);
+  if (!search_->samples(chosen_.default_index).empty()) {
+    evidence.default_ns = whole_ns(median_ns(chosen_.default_index));
+  }
+  if (verdict.runner_up) {
+    evidence.runner_up = to_string(chosen_.configs[*verdict.runner_up]);
+    evidence.runner_up_ns = whole_ns(median_ns(*verdict.runner_up));
+  }
+  evidence.floor_ns = floor_ns_;
+  evidence.verdict = verdict.kind;
+  evidence.candidates = static_cast<std::int64_t>(built_.size());
+  evidence.rejected = static_cast<std::int64_t>(outcome_.rejections.size());
+  evidence.error_ratio = accuracy_.error_ratio;
+  evidence.max_error_ulp = accuracy_.max_error_ulp;
+  evidence.policy = policy();
+  evidence.effort = to_string(settings_.effort);
+  evidence.contended = !lock_->held();
+  evidence.device_name = facts_.name;
+  evidence.device_uuid = facts_.uuid;
+  evidence.compiler = facts_.compiler;
+  evidence.tool_version = rowsmith_version();
+  evidence.driver_version = facts_.driver_version;
+  evidence.tuned_at = static_cast<std::int64_t>(std::time(nullptr));
+}
+
+// "cold L2, graph replay over 31 buffers; compared with generic: all rows".
+std::string ProblemTuner::policy() const {
+  std::string text;
+  if (facts_.kind == "host") {
+    text = "host device, steady clock";
+  } else {
+    text = std::string(arena_->cold() ? "cold L2" : "warm L2") + ", graph replay over " +
+           std::to_string(arena_->slots()) + (arena_->slots() == 1 ? " buffer" : " buffers");
+  }
+  if (outcome_.problem.layout.in_place) text += ", in place on earlier results";
+  if (!compared_.empty()) text += "; compared with generic: " + compared_;
+  return text;
+}
+
+void ProblemTuner::show_progress() const {
+  if (!settings_.progress || ended_) return;
+  TuneProgress progress;
+  progress.problem = settings_.problem_index;
+  progress.problems = settings_.problem_count;
+  progress.candidate = search_->screened();
+  progress.candidates = built_.size();
+  progress.floor_ns = floor_ns_;
+  if (!search_->samples(chosen_.default_index).empty()) {
+    progress.default_ns = whole_ns(median_ns(chosen_.default_index));
+  }
+  const std::optional<Search::Verdict> verdict = search_->verdict();
+  if (verdict) progress.best_ns = whole_ns(median_ns(verdict->winner));
+  settings_.progress(progress);
+}
+
+}  // namespace rowsmith

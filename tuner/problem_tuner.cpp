@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One problem from its space to its winner.
+#include "tuner/problem_tuner.h"
+
+#include "runtime/log.h"
+#include "tuner/full_check.h"
+#include "tuner/parallel.h"
+
+#include <rowsmith/text.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace rowsmith {
+
+double ProblemTuner::now() const {
+  if (settings_.now_s) return settings_.now_s();
+  const auto since_start = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since_start).count();
+}
+
+ProblemTuner::ProblemTuner(const Session& session, const Problem& problem,
+                           const TuneSettings& settings, FloorMeter& floor)
+    : session_(session),
+      settings_(settings),
+      floor_(floor),
+      facts_(session.device->facts()),
+      class_(device_class(facts_)),
+      plan_(plan_of(settings.effort, facts_)),
+      deadline_(settings.budget_s > 0 ? now() + settings.budget_s : 0) {
+  outcome_.problem = problem;
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  threads_ = std::clamp(settings.compile_threads > 0 ? settings.compile_threads : cores, 1, 64);
+}
+
+TuneOutcome ProblemTuner::run() {
+  if (!settled_before_search() && prepare()) {
+    search_best();
+    if (!ended_) conclude();
+  }
+  return std::move(outcome_);
+}
+
+// Answers true, so that callers can return it: the problem is settled.
+bool ProblemTuner::end_with(TuneOutcome::State state, Status why) {
+  outcome_.state = state;
+  outcome_.status = std::move(why);
+  ended_ = true;
+  return true;
+}
+
+bool ProblemTuner::settled_before_search() {
+  using State = TuneOutcome::State;
+  const Problem& problem = outcome_.problem;
+  if (problem.rows < 0 || problem.cols < 0) {
+    return end_with(State::kFailed, Status(Code::kInvalidArgument,
+                                           to_string(problem) + ": S and H may not be negative"));
+  }
+  if (problem.rows == 0 || problem.cols == 0) {
+    return end_with(State::kSkipped,
+                    Status(Code::kUnsupported, to_string(problem) + ": nothing to compute"));
+  }
+  Status supported = check_supported(problem.in, problem.out);
+  if (!supported.ok()) return end_with(State::kFailed, std::move(supported));
+  if (settings_.retune) return false;
+  Result<std::optional<WinnerRecord>> known = session_.store->find(class_, problem);
+  if (!known.ok()) {
+    log().warn("{}: {}", to_string(problem), known.status().to_string());
+  } else if (*known && still_valid(**known, problem, facts_)) {
+    outcome_.record = **known;
+    return end_with(State::kKept, Status());
+  }
+  return false;
+}
+
+// Candidates, builds, buffers, reference and floor. False where the problem ended here.
+bool ProblemTuner::prepare() {
+  using State = TuneOutcome::State;
+  const Problem& problem = outcome_.problem;
+  chosen_ = choose_candidates(legal_configs(problem, facts_), default_config(problem, facts_),
+                              plan_.candidates);
+  built_ = build_candidates(session_, problem, chosen_.configs, chosen_.default_index, threads_,
+                            [this] { return time_is_up(); });
+  candidates_.resize(built_.size());
+  search_.emplace(plan_.search, built_.size(), chosen_.default_index);
+  for (std::size_t i = 0; i < built_.size() && !ended_; ++i) {
+    if (built_[i].status.ok()) {
+      candidates_[i].plan = make_plan(problem, chosen_.configs[i], built_[i].kernel);
+    } else {
+      reject(i, built_[i].status);
+    }
+  }
+  if (ended_) return false;
+  lock_.emplace(settings_.lock_directory, facts_.uuid, settings_.lock_wait_s,
+                [this] { return time_is_up(); });
+  Result<Arena> arena = Arena::make(*session_.device, problem, plan_.arena);
+  if (!arena.ok()) return !end_with(State::kFailed, arena.status());
+  arena_ = std::move(*arena);
+  VerifyLimits limits = plan_.verify;
+  limits.threads = threads_;
+  Result<Verifier> verifier = Verifier::make(*session_.device, problem, limits);
+  if (!verifier.ok()) return !end_with(State::kFailed, verifier.status());
+  verifier_ = std::move(*verifier);
+  if (time_is_up()) return true;
+  Result<std::int64_t> floor = floor_.measure(session_, *arena_, plan_.floor_samples,
+                                              plan_.stopwatch, [this] { return time_is_up(); });
+  if (floor.ok()) {
+    floor_ns_ = *floor;
+  } else if (floor.status().code() == Code::kDeviceLost) {
+    return !end_with(State::kFailed, floor.status());
+  } else {
+    log().info("{}: no floor: {}", to_string(problem), floor.status().to_string());
+  }
+  return true;
+}
+
+void ProblemTuner::search_best() {
+  while (!ended_) {
+    const Search::Step step = search_->next();
+    if (step.stage == Search::Stage::kDone) return;
+    if (stopped()) {
+      end_with(TuneOutcome::State::kSkipped, Status(Code::kNotTuned, "interrupted"));
+      return;
+    }
+    // The default is screened whatever the budget: without it there is nothing to serve.
+    const bool first = step.candidate == chosen_.default_index && search_->screened() == 0;
+    if (!first && time_is_up()) return search_->stop();
+    if (step.stage == Search::Stage::kFinals && !finals_begun_) {
+      enter_finals();
+    } else {
+      take_sample(step);
+    }
+    show_progress();
+  }
+}
+
+void ProblemTuner::take_sample(const Search::Step& step) {
+  Candidate& candidate = candidates_[step.candidate];
+  if (!candidate.watch) {
+    const Status started = start_screening(step.candidate);
+    if (!started.ok()) return reject(step.candidate, started);
+  }
+  Result<double> ns = candidate.watch->sample();
+  if (!ns.ok()) return reject(step.candidate, ns.status());
+  search_->report(*ns);
+  const Search::Step next = search_->next();
+  if (step.stage == Search::Stage::kScreening &&
+      (next.candidate != step.candidate || next.stage != step.stage)) {
+    candidate.watch.reset();
+  }
+}
+
+Status ProblemTuner::start_screening(std::size_t i) {
+  Candidate& candidate = candidates_[i];
+  const int spilled = candidate.plan.kernel->resources().spill_bytes;
+  if (spilled > 0 && i != chosen_.default_index) {
+    return Status(Code::kUnsupported,
+                  "spills " + std::to_string(spilled) + " bytes a thread to local memory");
+  }
+  if (Status verified = verifier_->check(candidate.plan); !verified.ok()) return verified;
+  Result<Stopwatch> watch =
+      Stopwatch::make(*session_.device, candidate.plan, *arena_, plan_.stopwatch);
+  if (!watch.ok()) return watch.status();
+  candidate.watch = std::move(*watch);
+  return {};
+}
+
+// Finalists are built alone, as they will be stored and served, and it is these that are timed.
+void ProblemTuner::enter_finals() {
+  finals_begun_ = true;
+  const std::vector<std::size_t> finalists = search_->finalists();
+  std::vector<Status> statuses(finalists.size());
+  parallel_for(finalists.size(), threads_,
+               [&](std::size_t at) { statuses[at] = build_alone(finalists[at]); });
+  for (std::size_t at = 0; at < finalists.size() && !ended_; ++at) {
+    const std::size_t i = finalists[at];
+    if (statuses[at].ok()) {
+      Result<Stopwatch> watch =
+          Stopwatch::make(*session_.device, candidates_[i].plan, *arena_, plan_.stopwatch);
+      statuses[at] = watch.status();
+      if (watch.ok()) candidates_[i].watch = std::move(*watch);
+    }
+    if (!statuses[at].ok()) reject(i, statuses[at]);
+  }
+}
+
+Status ProblemTuner::build_alone(std::size_t i) {
+  const Config& config = chosen_.configs[i];
+  Result<const Kernel*> kernel = session_.modules->get(outcome_.problem, config);
+  if (!kernel.ok()) return kernel.status();
+  candidates_[i].plan = make_plan(outcome_.problem, config, *kernel);
+  return {};
+}
+
+// The kernel that will be stored, once more by the reference, then in full beside generic.
+bool ProblemTuner::confirm(std::size_t i) {
+  Device& device = *session_.device;
+  Status status = build_alone(i);
+  if (status.ok()) status = verifier_->check(candidates_[i].plan);
+  if (status.ok()) {
+    accuracy_ = verifier_->accuracy();
+    if (accuracy_.error_ratio > 1) {
+      status =
+          Status(Code::kAccuracyFailed, "error ratio " + std::to_string(accuracy_.error_ratio));
+    }
+  }
+  const Config generic = generic_config();
+  if (status.ok() && chosen_.configs[i].family != generic.family) {
+    Result<const Kernel*> kernel = session_.modules->get(outcome_.problem, generic);
+    if (!kernel.ok()) {
+      end_with(TuneOutcome::State::kFailed, kernel.status().with_context("generic, to compare"));
+      return false;
+    }
+    status = compare_with_generic(device, candidates_[i].plan,
+                                  make_plan(outcome_.problem, generic, *kernel), *arena_,
+                                  plan_.compare_bytes, &compared_);
+  }
+  if (!status.ok()) reject(i, status);
+  return status.ok();
+}
+
+Status ProblemTuner::why_none_stands() const {
+  if (!memory_failure_.ok()) return memory_failure_;
+  if (outcome_.rejections.empty()) {
+    return Status(Code::kNotTuned, "the budget ended before anything was timed");
+  }
+  const Rejection& first = outcome_.rejections.front();
+  return Status(first.code, "no candidate stands of " + std::to_string(built_.size()) + "; " +
+                                std::to_string(outcome_.rejections.size()) +
+                                " were rejected, the first (" + first.config +
+                                "): " + first.reason);
+}
+
+void ProblemTuner::conclude() {
+  while (!ended_) {
+    const std::optional<Search::Verdict> verdict = search_->verdict();
+    if (!verdict) {
+      end_with(TuneOutcome::State::kFailed, why_none_stands());
+    } else if (confirm(verdict->winner)) {
+      return record(*verdict);
+    } else if (!ended_ && !time_is_up()) {
+      search_->restart();
+      finals_begun_ = false;
+      search_best();
+    }
+  }
+}
+
+// The device's and the memory's failures are nobody's; a spiller is dropped, but was not wrong.
+void ProblemTuner::reject(std::size_t i, const Status& why) {
+  const std::string config = to_string(chosen_.configs[i]);
+  search_->reject(i);
+  candidates_[i].watch.reset();
+  log().debug("{}: {}: {}", to_string(outcome_.problem), config, why.to_string());
+  switch (why.code()) {
+    case Code::kDeviceLost: end_with(TuneOutcome::State::kFailed, why.with_context(config)); return;
+    case Code::kOutOfMemory: memory_failure_ = why.with_context(config); return;
+    case Code::kNotTuned:
+    case Code::kUnsupported: return;
+    default: break;
+  }
+  Rejection rejection{class_,     outcome_.problem,
+                      config,     std::string(find_family(chosen_.configs[i].family)->digest()),
+                      why.code(), why.message()};
+  if (Status stored = session_.store->put_rejection(rejection); !stored.ok()) {
+    log().warn("{}: a rejection is not remembered: {}", config, stored.message());
+  }
+  outcome_.rejections.push_back(std::move(rejection));
+}
+
+}  // namespace rowsmith

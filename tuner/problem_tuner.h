@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ProblemTuner: the work behind tune_problem. Times come from measure.h, decisions from search.h;
+// here they meet candidates, and every failure finds its place: a candidate's own is a recorded
+// rejection, the device's or the memory's ends the problem or the candidate and marks nothing.
+#pragma once
+
+#include "tuner/build.h"
+#include "tuner/effort.h"
+#include "tuner/floor.h"
+#include "tuner/tune_problem.h"
+#include "tuner/tuning_lock.h"
+#include "tuner/verify.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rowsmith {
+
+class ProblemTuner {
+ public:
+  ProblemTuner(const Session& session, const Problem& problem, const TuneSettings& settings,
+               FloorMeter& floor);
+  TuneOutcome run();
+
+ private:
+  // A candidate that can be launched, with its stopwatch while it is being timed.
+  struct Candidate {
+    LaunchPlan plan;
+    std::optional<Stopwatch> watch;
+  };
+
+  bool settled_before_search();
+  bool prepare();
+  void search_best();
+  void take_sample(const Search::Step& step);
+  Status start_screening(std::size_t i);
+  void enter_finals();
+  Status build_alone(std::size_t i);
+  bool confirm(std::size_t i);
+  void conclude();
+  Status why_none_stands() const;
+  void record(const Search::Verdict& verdict);
+  void log_candidates() const;
+  void fill_evidence(Evidence& evidence, const Search::Verdict& verdict) const;
+  std::string policy() const;
+
+  void reject(std::size_t i, const Status& why);
+  bool end_with(TuneOutcome::State state, Status why);
+  bool stopped() const { return settings_.stop && settings_.stop(); }
+  bool time_is_up() const { return stopped() || (deadline_ > 0 && now() >= deadline_); }
+  double now() const;
+  double median_ns(std::size_t i) const { return median(search_->samples(i)); }
+  void show_progress() const;
+
+  const Session& session_;
+  const TuneSettings& settings_;
+  FloorMeter& floor_;
+  const DeviceFacts& facts_;
+  const std::string class_;
+  const EffortPlan plan_;
+  const double deadline_;
+  int threads_ = 1;
+  TuneOutcome outcome_;
+  bool ended_ = false;
+  Candidates chosen_;
+  std::vector<BuiltCandidate> built_;
+  std::vector<Candidate> candidates_;
+  std::optional<TuningLock> lock_;
+  std::optional<Arena> arena_;
+  std::optional<Verifier> verifier_;
+  std::optional<Search> search_;
+  std::int64_t floor_ns_ = 0;
+  bool finals_begun_ = false;
+  Status memory_failure_;  // of the last candidate that found no memory
+  Accuracy accuracy_;
+  std::string compared_;
+};
+
+}  // namespace rowsmith

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The candidate state machine: screening with early cut, interleaved finals, verdict.
+#include "tuner/search.h"
+
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+
+namespace rowsmith {
+namespace {
+
+// Finals of fewer rounds than this say less than the screening does.
+constexpr std::size_t kLeastRounds = 3;
+// A finalist leaves early only where the interval has its full confidence (statistics.h).
+constexpr std::size_t kRoundsBeforeDrop = 6;
+
+}  // namespace
+
+Search::Search(const SearchOptions& options, std::size_t count, std::size_t default_index)
+    : options_(options), candidates_(count), default_index_(default_index) {
+  assert(default_index < count);
+  order_.resize(count);
+  std::iota(order_.begin(), order_.end(), std::size_t{0});
+  std::rotate(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(default_index),
+              order_.begin() + static_cast<std::ptrdiff_t>(default_index) + 1);
+}
+
+Search::Step Search::next() const {
+  switch (stage_) {
+    case Stage::kScreening: return {stage_, order_[position_]};
+    case Stage::kFinals: return {stage_, turn()};
+    case Stage::kDone: break;
+  }
+  return {};
+}
+
+void Search::report(double ns) {
+  assert(ns > 0 && stage_ != Stage::kDone);
+  if (stage_ == Stage::kFinals) {
+    candidates_[turn()].finals.push_back(ns);
+    ++position_;
+    settle_finals();
+    return;
+  }
+  Candidate& candidate = candidates_[order_[position_]];
+  candidate.screening.push_back(ns);
+  if (order_[position_] != default_index_ && beyond_cut(candidate)) {
+    candidate.out = true;
+    end_screening_of_current();
+  } else if (candidate.screening.size() >= options_.screen_samples) {
+    const double middle = median(candidate.screening);
+    best_ = best_ == 0 ? middle : std::min(best_, middle);
+    end_screening_of_current();
+  }
+}
+
+void Search::reject(std::size_t candidate) {
+  candidates_[candidate].rejected = true;
+  if (stage_ == Stage::kScreening) settle_screening();
+  if (stage_ == Stage::kFinals) settle_finals();
+}
+
+void Search::restart() {
+  for (Candidate& candidate : candidates_) candidate = Candidate{{}, {}, candidate.rejected, false};
+  stage_ = Stage::kScreening;
+  position_ = round_ = 0;
+  best_ = 0;
+  finalists_.clear();
+  settle_screening();
+}
+
+void Search::stop() {
+  stage_ = Stage::kDone;
+}
+
+std::size_t Search::screened() const {
+  return stage_ == Stage::kScreening ? position_ : order_.size();
+}
+
+const std::vector<double>& Search::samples(std::size_t candidate) const {
+  const Candidate& it = candidates_[candidate];
+  return finals_count() && !it.finals.empty() ? it.finals : it.screening;
+}
+
+bool Search::stands(std::size_t candidate) const {
+  return !candidates_[candidate].rejected && !candidates_[candidate].out;
+}
+
+// By the least sample: an outlier to the slow side alone must not end a good candidate.
+bool Search::beyond_cut(const Candidate& candidate) const {
+  if (best_ == 0) return false;
+  const double least = *std::min_element(candidate.screening.begin(), candidate.screening.end());
+  const bool first = candidate.screening.size() == 1;
+  return least > best_ * (first ? options_.first_cut : options_.screen_cut);
+}
+
+void Search::end_screening_of_current() {
+  ++position_;
+  settle_screening();
+}
+
+void Search::settle_screening() {
+  while (position_ < order_.size() && candidates_[order_[position_]].rejected) ++position_;
+  if (position_ == order_.size()) start_finals();
+}
+
+void Search::start_finals() {
+  std::vector<std::size_t> ranked;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (i != default_index_ && stands(i)) ranked.push_back(i);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), [&](std::size_t a, std::size_t b) {
+    return median(candidates_[a].screening) < median(candidates_[b].screening);
+  });
+  for (const std::size_t i : ranked) {
+    const bool near = median(candidates_[i].screening) <= best_ * options_.finalist_band;
+    if (near && finalists_.size() < options_.finalists) finalists_.push_back(i);
+  }
+  if (stands(default_index_)) finalists_.push_back(default_index_);
+  for (const std::size_t i : ranked) {
+    if (std::find(finalists_.begin(), finalists_.end(), i) == finalists_.end()) {
+      candidates_[i].out = true;
+    }
+  }
+  stage_ = Stage::kFinals;
+  position_ = 0;
+  settle_finals();
+}
+
+std::size_t Search::turn() const {
+  const bool backwards = round_ % 2 == 1;
+  return finalists_[backwards ? finalists_.size() - 1 - position_ : position_];
+}
+
+void Search::settle_finals() {
+  const auto standing =
+      std::count_if(finalists_.begin(), finalists_.end(), [&](std::size_t i) { return stands(i); });
+  if (standing == 0) return stop();
+  while (true) {
+    while (position_ < finalists_.size() && !stands(turn())) ++position_;
+    if (position_ < finalists_.size()) return;
+    position_ = 0;
+    ++round_;
+    drop_slow_finalists();
+    if (round_ >= options_.final_rounds) return stop();
+  }
+}
+
+void Search::drop_slow_finalists() {
+  if (round_ < kRoundsBeforeDrop) return;
+  const std::size_t leader = fastest(contenders());
+  for (const std::size_t i : finalists_) {
+    if (i == leader || i == default_index_ || !stands(i)) continue;
+    const auto comparison = compare_paired(candidates_[i].finals, candidates_[leader].finals);
+    if (comparison.slower_by(options_.margin)) candidates_[i].out = true;
+  }
+}
+
+// A rejected finalist may have left before it had any round.
+bool Search::finals_count() const {
+  return round_ >= kLeastRounds;
+}
+
+std::vector<std::size_t> Search::contenders() const {
+  std::vector<std::size_t> standing, complete;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (!stands(i) || samples(i).empty()) continue;
+    standing.push_back(i);
+    if (candidates_[i].screening.size() >= options_.screen_samples) complete.push_back(i);
+  }
+  return complete.empty() ? standing : complete;
+}
+
+std::size_t Search::fastest(const std::vector<std::size_t>& of) const {
+  return *std::min_element(of.begin(), of.end(), [&](std::size_t a, std::size_t b) {
+    return median(samples(a)) < median(samples(b));
+  });
+}
+
+std::optional<Search::Verdict> Search::verdict() const {
+  const std::vector<std::size_t> pool = contenders();
+  if (pool.empty()) return std::nullopt;
+  const std::size_t leader = fastest(pool);
+  const bool has_default = std::find(pool.begin(), pool.end(), default_index_) != pool.end();
+  const auto beats_default = [&](std::size_t i) {
+    return !has_default ||
+           compare_paired(samples(i), samples(default_index_)).faster_by(options_.margin);
+  };
+  Verdict verdict{leader, std::nullopt, "winner"};
+  if (has_default && (leader == default_index_ || !beats_default(leader))) {
+    verdict = {default_index_, std::nullopt, "default"};
+  } else {
+    std::size_t equals = 0;
+    for (auto i = pool.rbegin(); i != pool.rend(); ++i) {
+      const auto comparison = compare_paired(samples(*i), samples(leader));
+      const bool ties = *i != default_index_ && !comparison.slower_by(options_.margin) &&
+                        comparison.ratio <= 1 + options_.tie_band && beats_default(*i);
+      if (!ties && *i != leader) continue;
+      verdict.winner = *i;
+      ++equals;
+    }
+    if (equals > 1) verdict.kind = "tie";
+  }
+  std::vector<std::size_t> rest;
+  std::copy_if(pool.begin(), pool.end(), std::back_inserter(rest),
+               [&](std::size_t i) { return i != verdict.winner; });
+  if (!rest.empty()) verdict.runner_up = fastest(rest);
+  return verdict;
+}
+
+}  // namespace rowsmith

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Search: which candidate to time next, and which one has won. A state machine that owns no clock
+// and no device: it hands out steps and is told times, so that it runs the same on synthetic ones.
+//
+// Screening. Candidates come in the order of their rank, the default among them. Each gets a few
+// samples in a row; one far behind the best stops after its first, since a bad config costs up to
+// 70 times the best. The best is the smallest *median* of a candidate screened to the end, never a
+// single sample: one far-too-fast outlier must not cut everybody else.
+//
+// Finals. The best few and the default are timed in turn, round after round, the order reversed
+// every other round, so that drift of the clock falls on all alike; rounds are compared as ratios.
+// A finalist that is slower beyond the noise leaves early.
+//
+// Verdict. The default stays unless a candidate is faster beyond the noise and the margin. Where
+// several are equal within the noise the one of the best rank wins, so that two runs agree.
+#pragma once
+
+#include "tuner/statistics.h"
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace rowsmith {
+
+struct SearchOptions {
+  std::size_t screen_samples = 3;
+  double first_cut = 2.0;       // behind the best after one sample
+  double screen_cut = 1.3;      // behind the best after any further one
+  std::size_t finalists = 4;    // beside the default
+  double finalist_band = 1.15;  // of the best in screening; the rest do not reach the finals
+  std::size_t final_rounds = 15;
+  double margin = 0.01;    // differences up to here are ties, however sure
+  double tie_band = 0.02;  // differences beyond here are none, however unsure
+};
+
+class Search {
+ public:
+  // Candidates are 0 .. count - 1 by rank. Requires default_index < count.
+  Search(const SearchOptions& options, std::size_t count, std::size_t default_index);
+
+  enum class Stage { kScreening, kFinals, kDone };
+  struct Step {
+    Stage stage = Stage::kDone;
+    std::size_t candidate = 0;  // to take one sample of, unless done
+  };
+  // The next sample to take. The same until report, reject or stop is called.
+  Step next() const;
+  // The time of one call of the candidate that next() named, in ns. Requires a positive time.
+  void report(double ns);
+  // The candidate failed: it is out, whatever its times.
+  void reject(std::size_t candidate);
+  // Screens all that stand anew: after the rejection of a winner, whose time has cut others.
+  void restart();
+  // The time is up: done with what is there.
+  void stop();
+
+  // The candidates that take part in the finals, default included; empty while screening.
+  const std::vector<std::size_t>& finalists() const { return finalists_; }
+  // Screened to the end, cut or rejected.
+  std::size_t screened() const;
+  // Samples of the candidate: of the finals where it was in them, else of the screening.
+  const std::vector<double>& samples(std::size_t candidate) const;
+
+  struct Verdict {
+    std::size_t winner = 0;
+    std::optional<std::size_t> runner_up;
+    std::string_view kind;  // "winner", "tie" or "default"
+  };
+  // nullopt where no candidate that stands has a sample. May be asked at any time.
+  std::optional<Verdict> verdict() const;
+
+ private:
+  struct Candidate {
+    std::vector<double> screening, finals;
+    bool rejected = false;
+    bool out = false;  // cut, or dropped from the finals
+  };
+  bool stands(std::size_t candidate) const;
+  bool beyond_cut(const Candidate& candidate) const;
+  void end_screening_of_current();
+  void settle_screening();
+  void start_finals();
+  void settle_finals();
+  void drop_slow_finalists();
+  // The candidate of the finals whose turn it is: odd rounds go backwards.
+  std::size_t turn() const;
+  bool finals_count() const;
+  std::vector<std::size_t> contenders() const;
+  std::size_t fastest(const std::vector<std::size_t>& of) const;
+
+  SearchOptions options_;
+  std::vector<Candidate> candidates_;
+  std::size_t default_index_;
+  Stage stage_ = Stage::kScreening;
+  std::vector<std::size_t> order_;  // of the screening: the default first
+  std::size_t position_ = 0;        // in order_, then in finalists_
+  std::size_t round_ = 0;
+  double best_ = 0;  // smallest screening median; 0 before the first
+  std::vector<std::size_t> finalists_;
+};
+
+}  // namespace rowsmith

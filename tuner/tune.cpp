@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/tune.h"
+
+#include <chrono>
+
+namespace rowsmith {
+namespace {
+
+double steady_seconds() {
+  const auto since_start = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since_start).count();
+}
+
+TuneOutcome untried(const Problem& problem, TuneOutcome::State state, Status why) {
+  TuneOutcome outcome;
+  outcome.problem = problem;
+  outcome.state = state;
+  outcome.status = std::move(why);
+  return outcome;
+}
+
+}  // namespace
+
+const char* to_string(Effort effort) noexcept {
+  switch (effort) {
+    case Effort::kQuick: return "quick";
+    case Effort::kStandard: return "standard";
+    case Effort::kThorough: return "thorough";
+  }
+  return "?";
+}
+
+const char* to_string(TuneOutcome::State state) noexcept {
+  switch (state) {
+    case TuneOutcome::State::kTuned: return "tuned";
+    case TuneOutcome::State::kKept: return "kept";
+    case TuneOutcome::State::kSkipped: return "skipped";
+    case TuneOutcome::State::kFailed: return "failed";
+  }
+  return "?";
+}
+
+TuneReport tune_all(const Session& session, const TuneRequest& request,
+                    const std::function<void(const TuneProgress&)>& progress,
+                    const std::function<bool()>& stop, const TuneSettings& around) {
+  TuneSettings settings = around;
+  if (!settings.now_s) settings.now_s = steady_seconds;
+  settings.effort = request.effort;
+  settings.retune = request.retune;
+  settings.compile_threads = request.compile_threads;
+  settings.progress = progress;
+  settings.stop = stop;
+  settings.problem_count = request.problems.size();
+  const double start = settings.now_s();
+  TuneReport report;
+  FloorMeter floor;
+  Status lost;
+  for (std::size_t i = 0; i < request.problems.size(); ++i) {
+    using State = TuneOutcome::State;
+    const Problem& problem = request.problems[i];
+    const double left = request.budget_s - (settings.now_s() - start);
+    report.interrupted = report.interrupted || (stop && stop());
+    if (!lost.ok()) {
+      report.outcomes.push_back(untried(problem, State::kFailed, lost));
+    } else if (report.interrupted) {
+      report.outcomes.push_back(
+          untried(problem, State::kSkipped, Status(Code::kNotTuned, "interrupted")));
+    } else if (request.budget_s > 0 && left <= 0) {
+      report.outcomes.push_back(
+          untried(problem, State::kSkipped, Status(Code::kNotTuned, "the budget was spent")));
+    } else {
+      settings.problem_index = i;
+      if (request.budget_s > 0) {
+        settings.budget_s = left / static_cast<double>(request.problems.size() - i);
+      }
+      report.outcomes.push_back(tune_problem(session, problem, settings, floor));
+      const Status& status = report.outcomes.back().status;
+      if (status.code() == Code::kDeviceLost) lost = status;
+    }
+  }
+  report.interrupted = report.interrupted || (stop && stop());
+  report.elapsed_s = settings.now_s() - start;
+  return report;
+}
+
+Result<TuneReport> tune(const RuntimeOptions& options, const TuneRequest& request,
+                        const std::function<void(const TuneProgress&)>& progress,
+                        const std::function<bool()>& stop) {
+  Result<Session> session = open_session(options);
+  if (!session.ok()) return session.status();
+  return tune_all(*session, request, progress, stop);
+}
+
+}  // namespace rowsmith

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arguments of `tune` by CLI11: every option is checked as it is parsed, so that commands see
+// values only. A wrong one ends with the option's name, the value and what would be right.
+
+#include "tuner/tune_cli.h"
+
+#include "tuner/cli_commands.h"
+#include "tuner/number_list.h"
+
+#include <rowsmith/rowsmith_c.h>
+#include <rowsmith/text.h>
+
+#include <CLI/CLI.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <limits>
+
+namespace rowsmith {
+namespace {
+
+constexpr std::int64_t kMaxRows = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMaxCols = std::numeric_limits<std::int32_t>::max();
+
+[[noreturn]] void refuse(const std::string& option, const std::string& why) {
+  throw CLI::ValidationError(option, why);
+}
+
+// The value, or a usage error that names the option.
+template <typename T>
+T checked(const std::string& option, Result<T> result) {
+  if (!result.ok()) refuse(option, result.status().message());
+  return std::move(result).value();
+}
+
+std::vector<std::pair<DType, DType>> dtypes_of(const std::string& text) {
+  std::vector<std::pair<DType, DType>> dtypes;
+  detail::for_each_piece(text, ',', [&](std::string_view piece) {
+    const auto pair = parse_dtypes(piece);
+    if (!pair) {
+      refuse("-d", "'" + std::string(piece) +
+                       "' is not one of f64, f32, f16, bf16, f8e4m3, f8e5m2, or a pair in:out");
+    }
+    if (std::find(dtypes.begin(), dtypes.end(), *pair) == dtypes.end()) dtypes.push_back(*pair);
+    return true;
+  });
+  return dtypes;
+}
+
+std::vector<int> archs_of(const std::string& text) {
+  std::vector<int> archs;
+  detail::for_each_piece(text, ',', [&](std::string_view piece) {
+    int arch = 0;
+    const std::string_view digits = piece.substr(std::min<std::size_t>(3, piece.size()));
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), arch);
+    if (piece.substr(0, 3) != "sm_" || error != std::errc() || arch < 10 ||
+        end != digits.data() + digits.size()) {
+      refuse("--arch", "'" + std::string(piece) + "' is not an architecture such as sm_90");
+    }
+    if (std::find(archs.begin(), archs.end(), arch) == archs.end()) archs.push_back(arch);
+    return true;
+  });
+  return archs;
+}
+
+Effort effort_of(const std::string& text) {
+  for (const Effort effort : {Effort::kQuick, Effort::kStandard, Effort::kThorough}) {
+    if (text == to_string(effort)) return effort;
+  }
+  refuse("--effort", "'" + text + "' is not quick, standard or thorough");
+}
+
+// The command line's grammar, bound to the values it fills.
+class Grammar {
+ public:
+  Grammar() {
+    app_.set_version_flag("--version", std::string("tune ") + rowsmith_version());
+    app_.require_subcommand(0, 1);  // asked for in tune_cli: CLI11 would not name a wrong word
+    app_.footer(
+        "Exit status: 0 done; 1 some problems failed; 2 wrong usage; 3 nothing could run.\n"
+        "ROWSMITH_* variables set the defaults; `tune doctor` lists them.");
+    add_tuning();
+    add_inspection();
+    add_exchange();
+  }
+
+  CLI::App& app() { return app_; }
+  bool has_command() const { return command_ != nullptr; }
+  // Requires has_command().
+  int run(Cli& cli) const { return command_(args_, cli); }
+
+ private:
+  using Command = int (*)(const CliArgs&, Cli&);
+
+  CLI::App* add(const std::string& name, const std::string& summary, Command command) {
+    CLI::App* sub = app_.add_subcommand(name, summary);
+    sub->add_option("--cache", args_.cache, "The cache directory")->type_name("DIR");
+    sub->add_flag("--json", args_.json, "One JSON document on stdout, all else on stderr");
+    sub->callback([this, command] { command_ = command; });
+    return sub;
+  }
+
+  void add_problem(CLI::App* sub) {
+    add_text(sub, "-S,--rows", "Rows: 1,16,4096 or 8-12", "LIST", [this](const std::string& text) {
+      args_.rows = checked("-S", parse_number_list(text, kMaxRows));
+    })->required();
+    add_text(sub, "-H,--cols", "Columns: 256,1000-1010", "LIST", [this](const std::string& text) {
+      args_.cols = checked("-H", parse_number_list(text, kMaxCols));
+    })->required();
+    add_text(sub, "-d,--dtype", "f64 f32 f16 bf16 f8e4m3 f8e5m2; in:out for a pair", "LIST",
+             [this](const std::string& text) { args_.dtypes = dtypes_of(text); })
+        ->required();
+  }
+
+  void add_device(CLI::App* sub, const std::string& choices) {
+    sub->add_option("--device", args_.device, choices)->type_name("NAME");
+  }
+
+  CLI::Option* add_arch(CLI::App* sub) {
+    return add_text(sub, "--arch", "Architectures: sm_90,sm_120", "LIST",
+                    [this](const std::string& text) { args_.archs = archs_of(text); });
+  }
+
+  void add_tuning() {
+    CLI::App* softmax =
+        add("softmax", "Time the legal configs and remember the winners", run_softmax);
+    add_problem(softmax);
+    add_device(softmax, "0, 1, .., GPU-<uuid>, all, host");
+    add_text(softmax, "--effort", "quick, standard or thorough", "WORD",
+             [this](const std::string& text) { args_.effort = effort_of(text); });
+    add_text(softmax, "--budget", "Time for all problems together: 500ms, 30s, 5m", "TIME",
+             [this](const std::string& text) {
+               args_.budget_s = checked("--budget", parse_duration_s(text));
+             });
+    softmax->add_flag("--retune", args_.retune, "Also problems that have a winner");
+    CLI::App* compile = add("compile", "Fill the binary store without a GPU", run_compile);
+    add_problem(compile);
+    add_arch(compile)->required();
+  }
+
+  void add_inspection() {
+    add("list", "The stored winners", run_list);
+    CLI::App* why = add("why", "Which config serves a problem now, and why", run_why);
+    add_problem(why);
+    add_device(why, "0, 1, .., GPU-<uuid>, host");
+    CLI::App* space =
+        add("space", "The legal configs of a problem, expected best first", run_space);
+    add_problem(space);
+    add_device(space, "0, 1, .., GPU-<uuid>, host");
+    add_arch(space)->excludes("--device");
+    add("doctor", "Devices, compilers, cache and environment, and what is wrong", run_doctor);
+  }
+
+  void add_exchange() {
+    add("export", "Write the winners as JSON that other machines can import", run_export)
+        ->add_option("file", args_.files, "The file to write; - for stdout")
+        ->required()
+        ->expected(1);
+    CLI::App* import = add("import", "Join exported winners into the cache", run_import);
+    import->add_option("file", args_.files, "Exported files")->required();
+    import->add_flag("--dry-run", args_.dry_run, "Say what would change; change nothing");
+  }
+
+  template <typename Parse>
+  CLI::Option* add_text(CLI::App* sub, const std::string& names, const std::string& help,
+                        const std::string& type, Parse&& parse) {
+    return sub->add_option_function<std::string>(names, std::forward<Parse>(parse), help)
+        ->type_name(type);
+  }
+
+  CLI::App app_{"Tune rowsmith's softmax kernels and look after their cache.", "tune"};
+  CliArgs args_;
+  Command command_ = nullptr;
+};
+
+}  // namespace
+
+int tune_cli(const std::vector<std::string>& args, std::ostream& out, std::ostream& err,
+             const std::function<bool()>& stop) {
+  Grammar grammar;
+  try {
+    grammar.app().parse(std::vector<std::string>(args.rbegin(), args.rend()));  // last first
+  } catch (const CLI::ParseError& error) {
+    return grammar.app().exit(error, out, err) == 0 ? kExitDone : kExitUsage;
+  }
+  if (!grammar.has_command()) {
+    err << "A command is required\n" << grammar.app().help();
+    return kExitUsage;
+  }
+  const bool terminal = &err == &std::cerr && isatty(STDERR_FILENO) != 0;
+  Cli cli{out, err, stop, terminal};
+  return grammar.run(cli);
+}
+
+}  // namespace rowsmith

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tuning one problem: candidates, their builds, verification, search, the winner's evidence. What
+// both the `tune` command and a miss in a call come down to.
+#pragma once
+
+#include "runtime/session.h"
+#include "tuner/floor.h"
+
+#include <rowsmith/tuner.h>
+
+#include <functional>
+#include <string>
+
+namespace rowsmith {
+
+struct TuneSettings {
+  // --- What is tried ---
+  Effort effort = Effort::kStandard;
+  bool retune = false;
+  // --- What it may cost ---
+  double budget_s = 0;         // 0 = no limit; at its end the best so far stands
+  int compile_threads = 0;     // 0 = the machine's cores
+  std::function<bool()> stop;  // may be empty; true gives the problem up
+  // --- Around it ---
+  std::function<void(const TuneProgress&)> progress;  // may be empty
+  std::size_t problem_index = 0, problem_count = 1;   // for progress
+  std::string lock_directory;                         // "" = TuningLock::default_directory()
+  double lock_wait_s = 10;
+  std::function<double()> now_s;  // seconds of a steady clock; empty = the system's
+};
+
+// Uses private buffers and the device's own stream alone. A record that is valid is kept: nothing
+// is compiled or timed. The winner is stored at once, with its kernel loaded and its binary kept;
+// rejections are stored with their reasons. Failed: device lost, out of memory, compile failed and
+// accuracy failed (no candidate stands), cache busy (the winner could not be stored).
+TuneOutcome tune_problem(const Session& session, const Problem& problem,
+                         const TuneSettings& settings, FloorMeter& floor);
+
+// A record that may serve: its family is as it was, its config is legal on the device.
+bool still_valid(const WinnerRecord& record, const Problem& problem, const DeviceFacts& facts);
+
+}  // namespace rowsmith
