@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `tune` from start to end on the host device: what is tuned is kept and explained; what cannot be
+// tuned is told apart; and another architecture's kernels are compiled ahead.
+
+#include "tuner/tune_cli.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace rowsmith {
+namespace {
+
+using nlohmann::json;
+
+class CliHost : public ::testing::Test {
+ protected:
+  CliHost() {
+    std::string pattern = ::testing::TempDir() + "rowsmith-cli-XXXXXX";
+    cache_ = mkdtemp(pattern.data());
+  }
+  ~CliHost() override { std::filesystem::remove_all(cache_); }
+
+  // Runs `tune` with the words of `line`; report_ holds the JSON that it wrote.
+  int tune(const std::string& line, const std::function<bool()>& stop = nullptr) {
+    std::istringstream words(line + " --json --cache " + cache_);
+    const std::vector<std::string> args{std::istream_iterator<std::string>(words), {}};
+    std::ostringstream out, err;
+    const int status = tune_cli(args, out, err, stop);
+    report_ = json::parse(out.str());
+    return status;
+  }
+
+  std::string cache_;
+  json report_;
+};
+
+TEST_F(CliHost, TunesEachProblemOnceAndKeepsIt) {
+  const std::string line = "softmax --device host -S 2 -H 33,64 -d f16,f32 --effort quick";
+  ASSERT_EQ(tune(line), kExitDone) << report_;
+  const json first = report_["problems"];
+  ASSERT_EQ(first.size(), 4u);
+  for (const json& problem : first) {
+    EXPECT_EQ(problem["status"], "tuned");
+    EXPECT_GT(problem["median_ns"], 0);
+    EXPECT_GT(problem["default_ns"], 0);
+    EXPECT_GT(problem["candidates"], 0);
+    EXPECT_LE(problem["error_ratio"], 1.0);
+    const std::string verdict = problem["verdict"];
+    EXPECT_TRUE(verdict == "winner" || verdict == "tie" || verdict == "default") << verdict;
+  }
+  ASSERT_EQ(tune(line), kExitDone);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(report_["problems"][i]["status"], "kept");
+    EXPECT_EQ(report_["problems"][i]["config"], first[i]["config"]);
+  }
+  ASSERT_EQ(tune("list"), kExitDone);
+  EXPECT_EQ(report_["winners"].size(), 4u);
+}
+
+TEST_F(CliHost, WhyNamesTheRungAndTheConfig) {
+  ASSERT_EQ(tune("softmax --device host -S 4 -H 33 -d f16 --effort quick"), kExitDone);
+  const json config = report_["problems"][0]["config"];
+  ASSERT_EQ(tune("why --device host -S 4 -H 33 -d f16"), kExitDone);
+  EXPECT_EQ(report_["source"], "exact");
+  EXPECT_EQ(report_["config"], config);
+  ASSERT_EQ(tune("why --device host -S 5 -H 33 -d f16"), kExitDone);
+  EXPECT_EQ(report_["source"], "nearest");
+  EXPECT_EQ(report_["config"], config);
+  ASSERT_EQ(tune("why --device host -S 4 -H 34 -d f16"), kExitDone);
+  EXPECT_EQ(report_["source"], "default");
+  EXPECT_FALSE(report_["reasons"].empty());
+}
+
+TEST_F(CliHost, UnsupportedDtypeFailsAloneAndExitsOne) {
+  ASSERT_EQ(tune("softmax --device host -S 2 -H 33 -d f8e5m2,f16 --effort quick"), kExitSomeFailed);
+  const json& failed = report_["problems"][0];
+  EXPECT_EQ(failed["status"], "failed");
+  for (const char* field : {"verdict", "config", "median_ns", "error_ratio", "max_error_ulp"}) {
+    EXPECT_TRUE(failed[field].is_null()) << field;
+  }
+  EXPECT_FALSE(failed["reason"].get<std::string>().empty());
+  EXPECT_EQ(report_["problems"][1]["status"], "tuned");
+}
+
+TEST_F(CliHost, InterruptSkipsWhatIsLeftAndExitsOne) {
+  ASSERT_EQ(tune("softmax --device host -S 2 -H 31,33 -d f32", [] { return true; }),
+            kExitSomeFailed);
+  EXPECT_EQ(report_["interrupted"], true);
+  EXPECT_EQ(report_["problems"][1]["status"], "skipped");
+}
+
+TEST_F(CliHost, CompileFillsTheStoreOnce) {
+  const std::string line = "compile -S 16 -H 257 -d f16 --arch sm_90";
+  const int status = tune(line);
+  if (status == kExitNothingRan) GTEST_SKIP() << report_["error"]["message"];
+  ASSERT_EQ(status, kExitDone) << report_;
+  EXPECT_EQ(report_["arch"], json::array({"sm_90"}));
+  const int compiled = report_["compiled"];
+  EXPECT_EQ(compiled, 2);  // generic and default
+  ASSERT_EQ(tune(line), kExitDone);
+  EXPECT_EQ(report_["compiled"], 0);
+  EXPECT_EQ(report_["kept"], compiled);
+}
+
+}  // namespace
+}  // namespace rowsmith

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `tune` without a GPU or a compiler: arguments, exit statuses, and the commands that only look.
+
+#include "tuner/tune_cli.h"
+
+#include <rowsmith/text.h>
+#include <rowsmith/winner_store.h>
+
+#include "kernel_templates/catalog.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace rowsmith {
+namespace {
+
+class Cli : public ::testing::Test {
+ protected:
+  Cli() {
+    std::string pattern = ::testing::TempDir() + "rowsmith-cli-XXXXXX";
+    directory_ = mkdtemp(pattern.data());
+  }
+  ~Cli() override { std::filesystem::remove_all(directory_); }
+
+  // Runs `tune` with the words of `line`; out_ and err_ hold what it wrote.
+  int tune(const std::string& line) {
+    std::istringstream words(line);
+    const std::vector<std::string> args{std::istream_iterator<std::string>(words), {}};
+    std::ostringstream out, err;
+    const int status = tune_cli(args, out, err, nullptr);
+    out_ = out.str();
+    err_ = err.str();
+    return status;
+  }
+  bool said(const std::string& text) const { return err_.find(text) != std::string::npos; }
+  nlohmann::json json() const { return nlohmann::json::parse(out_); }
+  std::string path(const std::string& name) const { return directory_ + "/" + name; }
+
+  // Puts a winner of a CUDA device that is not here into the cache `name`.
+  void store_winner(const std::string& name, std::int64_t rows, std::int64_t tuned_at) {
+    WinnerRecord record;
+    record.device_class = "cuda-sm90-132sm-l2:62914560-bus6144-mem3201000";
+    record.problem = contiguous_problem(DType::kF16, DType::kF16, rows, 257);
+    record.config = generic_config();
+    record.family_digest = find_family(record.config.family)->digest();
+    record.evidence.median_ns = 900;
+    record.evidence.effort = "quick";
+    record.evidence.verdict = "default";
+    record.evidence.tuned_at = tuned_at;
+    StoreOptions options;
+    options.directory = path(name);
+    ASSERT_TRUE(open_store(options).store->put(record).ok());
+  }
+
+  std::string directory_, out_, err_;
+};
+
+TEST_F(Cli, PrintsHelpAndVersion) {
+  EXPECT_EQ(tune("--help"), kExitDone);
+  for (const char* command :
+       {"softmax", "list", "why", "space", "compile", "export", "import", "doctor"}) {
+    EXPECT_NE(out_.find(command), std::string::npos) << command;
+  }
+  EXPECT_EQ(tune("--version"), kExitDone);
+  EXPECT_EQ(out_.rfind("tune ", 0), 0u);
+}
+
+struct Misuse {
+  const char* line;
+  const char* message;
+
+  friend void PrintTo(const Misuse& misuse, std::ostream* out) { *out << "tune " << misuse.line; }
+};
+
+class CliMisuse : public Cli, public ::testing::WithParamInterface<Misuse> {};
+
+TEST_P(CliMisuse, ExitsTwoNamingTheOptionAndTheValue) {
+  EXPECT_EQ(tune(GetParam().line), kExitUsage);
+  EXPECT_TRUE(said(GetParam().message)) << err_;
+  EXPECT_EQ(out_, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Lines, CliMisuse,
+    ::testing::Values(
+        Misuse{"", "A command is required"}, Misuse{"frobnicate", "frobnicate"},
+        Misuse{"softmax -H 8 -d f32", "--rows is required"},
+        Misuse{"softmax -S 0 -H 8 -d f32", "-S: '0' is outside 1 to 9223372036854775807"},
+        Misuse{"softmax -S 10 -H 0 -d f32", "-H: '0' is outside 1 to 2147483647"},
+        Misuse{"softmax -S 1 -H 2147483648 -d f32", "-H: '2147483648' is outside"},
+        Misuse{"softmax -S 1,x -H 8 -d f32", "-S: 'x' is not a whole number"},
+        Misuse{"softmax -S 1 -H 9-8 -d f32", "-H: '9-8' runs backwards"},
+        Misuse{"softmax -S 1 -H 8 -d f33", "-d: 'f33' is not one of"},
+        Misuse{"softmax -S 1 -H 8 -d f16:", "-d: 'f16:' is not one of"},
+        Misuse{"softmax -S 1 -H 8 -d f32 --effort hard", "--effort: 'hard' is not quick"},
+        Misuse{"softmax -S 1 -H 8 -d f32 --budget 30", "--budget: '30' is not a time"},
+        Misuse{"softmax -S 1 -H 8 -d f32 --budget 0s", "--budget: '0s' is not above zero"},
+        Misuse{"softmax -S 4611686018427387904 -H 8 -d f32", "2^63 bytes or more"},
+        Misuse{"space -S 1 -H 8 -d f32 --arch 90", "--arch: '90' is not an architecture"},
+        Misuse{"space -S 1 -H 8 -d f32 --arch sm_90a", "--arch: 'sm_90a' is not"},
+        Misuse{"space -S 1 -H 8 -d f32 --arch sm_90 --device host", "--device"},
+        Misuse{"space -S 1 -H 8 -d f32 --arch sm_80,sm_90", "space takes one architecture"},
+        Misuse{"why -S 1,2 -H 8 -d f32", "-S, -H and -d name 2"},
+        Misuse{"compile -S 1 -H 8 -d f32", "--arch is required"},
+        Misuse{"import /no/such/file", "/no/such/file cannot be read: No such file"},
+        Misuse{"list --cache /dev/null", "--cache: '/dev/null' is not a directory"}));
+
+TEST_F(Cli, WrongVariableExitsTwoNamingIt) {
+  setenv("ROWSMITH_ON_MISS", "maybe", 1);
+  const int status = tune("list --cache " + path("cache"));
+  unsetenv("ROWSMITH_ON_MISS");
+  EXPECT_EQ(status, kExitUsage);
+  EXPECT_TRUE(said("ROWSMITH_ON_MISS")) << err_;
+}
+
+TEST_F(Cli, AbsentDeviceExitsThreeWithAJsonError) {
+  EXPECT_EQ(tune("softmax -S 1 -H 8 -d f32 --json --device 99 --cache " + path("cache")),
+            kExitNothingRan);
+  EXPECT_EQ(json()["error"]["code"], "no device");
+  EXPECT_FALSE(err_.empty());
+}
+
+TEST_F(Cli, ReadOnlyCacheRefusesToTune) {
+  setenv("ROWSMITH_READONLY", "1", 1);
+  const int status = tune("softmax -S 1 -H 8 -d f32 --device host --cache " + path("cache"));
+  unsetenv("ROWSMITH_READONLY");
+  EXPECT_EQ(status, kExitNothingRan);
+  EXPECT_TRUE(said("ROWSMITH_READONLY is set")) << err_;
+}
+
+TEST_F(Cli, SpaceOfAnArchitectureNeedsNoGpu) {
+  ASSERT_EQ(tune("space -S 4096 -H 1000 -d f16 --arch sm_90 --json"), kExitDone);
+  const auto space = json();
+  ASSERT_EQ(space["count"], space["configs"].size());
+  ASSERT_GT(space["count"], 10);
+  for (const auto& entry : space["configs"]) {
+    const auto config = parse_config(entry["config"].get<std::string>());
+    ASSERT_TRUE(config.has_value());
+    EXPECT_EQ(entry["family"], config->family);
+  }
+  EXPECT_EQ(space["configs"].back()["family"], generic_config().family);
+}
+
+TEST_F(Cli, ListOfAnEmptyCacheIsEmpty) {
+  ASSERT_EQ(tune("list --json --cache " + path("cache")), kExitDone);
+  EXPECT_EQ(json()["winners"], nlohmann::json::array());
+}
+
+TEST_F(Cli, ListShowsWinnersWithTheirEvidence) {
+  store_winner("cache", 4, 10);
+  ASSERT_EQ(tune("list --json --cache " + path("cache")), kExitDone);
+  ASSERT_EQ(json()["winners"].size(), 1u);
+  const auto winner = json()["winners"][0];
+  EXPECT_EQ(winner["S"], 4);
+  EXPECT_EQ(winner["H"], 257);
+  EXPECT_EQ(winner["dtype"], "f16");
+  EXPECT_EQ(winner["median_ns"], 900);
+  EXPECT_EQ(winner["config"], to_string(generic_config()));
+}
+
+TEST_F(Cli, ImportTakesWhatExportWroteOnce) {
+  store_winner("from", 4, 10);
+  store_winner("from", 8, 10);
+  ASSERT_EQ(tune("export " + path("winners.json") + " --cache " + path("from")), kExitDone);
+  const std::string import = "import --json " + path("winners.json") + " --cache " + path("to");
+  ASSERT_EQ(tune(import), kExitDone);
+  EXPECT_EQ(json()["taken"], 2);
+  ASSERT_EQ(tune(import), kExitDone);
+  EXPECT_EQ(json()["taken"], 0);
+  EXPECT_EQ(json()["unchanged"], 2);
+}
+
+TEST_F(Cli, ExportsOfEqualCachesAreByteIdentical) {
+  store_winner("from", 4, 10);
+  ASSERT_EQ(tune("export - --cache " + path("from")), kExitDone);
+  const std::string exported = out_;
+  std::ofstream(path("winners.json")) << exported;
+  ASSERT_EQ(tune("import " + path("winners.json") + " --cache " + path("to")), kExitDone);
+  ASSERT_EQ(tune("export - --cache " + path("to")), kExitDone);
+  EXPECT_EQ(out_, exported);
+}
+
+TEST_F(Cli, DryRunShowsTheDifferenceAndChangesNothing) {
+  store_winner("from", 4, 20);
+  store_winner("to", 4, 10);
+  ASSERT_EQ(tune("export " + path("winners.json") + " --cache " + path("from")), kExitDone);
+  ASSERT_EQ(tune("import --dry-run --json " + path("winners.json") + " --cache " + path("to")),
+            kExitDone);
+  EXPECT_EQ(json()["taken"], 1);
+  ASSERT_EQ(tune("list --json --cache " + path("to")), kExitDone);
+  EXPECT_EQ(json()["winners"][0]["tuned_at"], 10);
+}
+
+TEST_F(Cli, ImportRefusesAFileThatIsNoExport) {
+  std::ofstream(path("other.json")) << "{}";
+  EXPECT_EQ(tune("import " + path("other.json") + " --cache " + path("to")), kExitUsage);
+  EXPECT_TRUE(said(path("other.json") + ": ")) << err_;
+}
+
+TEST_F(Cli, ExportToAFullDiskExitsThree) {
+  EXPECT_EQ(tune("export /proc/winners.json --cache " + path("cache")), kExitNothingRan);
+  EXPECT_TRUE(said("/proc/winners.json cannot be written")) << err_;
+}
+
+TEST_F(Cli, DoctorReportsWithoutAGpu) {
+  setenv("ROWSMITH_LOG", "error", 1);
+  const int status = tune("doctor --json --cache " + path("cache"));
+  unsetenv("ROWSMITH_LOG");
+  EXPECT_EQ(status, kExitDone) << out_;
+  const auto report = json();
+  EXPECT_EQ(report["cache"]["directory"], path("cache"));
+  EXPECT_EQ(report["environment"]["ROWSMITH_LOG"], "error");
+  EXPECT_EQ(report["devices"].empty(), report["why_no_gpu"].is_string());
+}
+
+TEST_F(Cli, DoctorSaysWhatIsWrongWithTheCache) {
+  std::filesystem::create_directory(path("open"));
+  chmod(path("open").c_str(), 0777);
+  EXPECT_EQ(tune("doctor --json --cache " + path("open")), kExitSomeFailed);
+  EXPECT_NE(json()["problems"].dump().find(path("open")), std::string::npos) << out_;
+}
+
+}  // namespace
+}  // namespace rowsmith

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/ladder.h"
+#include "kernel_templates/catalog.h"
+#include "tests/support/scripted_device.h"
+
+#include <rowsmith/text.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace rowsmith {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kCols = 1000;
+
+Problem problem(std::int64_t rows) {
+  return contiguous_problem(DType::kF32, DType::kF32, rows, kCols);
+}
+
+// The ladder over winners given as (S, index into the legal configs).
+class LadderTest : public ::testing::Test {
+ protected:
+  void store(std::int64_t rows, std::size_t config = 1) {
+    WinnerRecord record;
+    record.device_class = device_class(facts_);
+    record.problem = problem(rows);
+    static const std::vector<Config> legal = legal_configs(problem(4), facts_);
+    record.config = legal.at(config);
+    record.family_digest = std::string(find_family(record.config.family)->digest());
+    record.evidence.median_ns = 1000 + rows;
+    winners_.push_back(record);
+  }
+  Choice ask(std::int64_t rows) {
+    const Problem asked = problem(rows);
+    Result<Choice> choice =
+        choose({asked, facts_, winners_, pin_.empty() ? nullptr : &pin_, refuse_});
+    EXPECT_TRUE(choice.ok()) << choice.status().to_string();
+    return choice.ok() ? *choice : Choice();
+  }
+
+  DeviceFacts facts_ = testing::scripted_facts();
+  std::vector<WinnerRecord> winners_;
+  Config pin_;
+  std::function<std::string(const Config&)> refuse_;
+};
+
+TEST_F(LadderTest, AnExactWinnerServesItsOwnRowsOnly) {
+  store(100);
+  const Choice choice = ask(100);
+  EXPECT_EQ(choice.source, Source::kExact);
+  EXPECT_EQ(choice.config, winners_[0].config);
+  EXPECT_EQ(choice.lo, 100);
+  EXPECT_EQ(choice.hi, 100);
+  EXPECT_EQ(choice.median_ns, 1100);
+}
+
+TEST_F(LadderTest, TheNearestServesWithinAFactorOfTwo) {
+  store(101);
+  for (const std::int64_t rows : {51, 100, 102, 202}) {
+    EXPECT_EQ(ask(rows).source, Source::kNearest) << rows;
+  }
+  EXPECT_EQ(ask(50).source, Source::kDefault);
+  EXPECT_EQ(ask(203).source, Source::kDefault);
+  EXPECT_EQ(ask(60).lo, 51);
+  EXPECT_EQ(ask(60).hi, 100);
+  EXPECT_EQ(ask(150).lo, 102);
+  EXPECT_EQ(ask(150).hi, 202);
+}
+
+TEST_F(LadderTest, TwoNeighboursMeetAtTheirGeometricMiddle) {
+  store(100, 1);
+  store(144, 2);
+  EXPECT_EQ(ask(120).config, winners_[0].config);
+  EXPECT_EQ(ask(120).hi, 120);
+  EXPECT_EQ(ask(121).config, winners_[1].config);
+  EXPECT_EQ(ask(121).lo, 121);
+  EXPECT_EQ(ask(121).hi, 143);
+}
+
+TEST_F(LadderTest, TheDefaultServesAPowerOfTwoWithoutWhatWinnersReach) {
+  EXPECT_EQ(ask(40).lo, 32);
+  EXPECT_EQ(ask(40).hi, 63);
+  store(100);
+  EXPECT_EQ(ask(40).hi, 49);
+  EXPECT_EQ(ask(230).lo, 201);
+  EXPECT_EQ(ask(230).hi, 255);
+}
+
+TEST_F(LadderTest, TheLargestRowsHaveABucketToo) {
+  const Choice choice = ask(std::numeric_limits<std::int64_t>::max() / 4000);
+  EXPECT_LE(choice.lo, std::numeric_limits<std::int64_t>::max() / 4000);
+  EXPECT_GE(choice.hi, std::numeric_limits<std::int64_t>::max() / 4000);
+  EXPECT_EQ(reach_of(std::numeric_limits<std::int64_t>::max()).hi,
+            std::numeric_limits<std::int64_t>::max());
+}
+
+TEST_F(LadderTest, AWinnerOfAChangedFamilyIsNotUsedAndSaysSo) {
+  store(100);
+  winners_[0].family_digest = "0123";
+  const Choice choice = ask(100);
+  EXPECT_EQ(choice.source, Source::kDefault);
+  EXPECT_THAT(choice.reasons, Contains(HasSubstr("digest 0123")));
+}
+
+TEST_F(LadderTest, AWinnerThatIsIllegalHereIsNotUsed) {
+  store(100);
+  winners_[0].config.params.back().second = "no-such-value";
+  const Choice choice = ask(100);
+  EXPECT_EQ(choice.source, Source::kDefault);
+  EXPECT_FALSE(choice.reasons.empty());
+}
+
+TEST_F(LadderTest, AWinnerOfAFamilyThatIsGoneIsNotUsed) {
+  store(100);
+  winners_[0].config.family = "bygone";
+  EXPECT_THAT(ask(100).reasons, Contains(HasSubstr("no family 'bygone'")));
+}
+
+TEST_F(LadderTest, RefusalLeadsDownToGenericAndThenToNothing) {
+  store(100);
+  const Config fallback = default_config(problem(100), facts_);
+  refuse_ = [&](const Config& config) { return config == winners_[0].config ? "broken" : ""; };
+  EXPECT_EQ(ask(100).config, fallback);
+  refuse_ = [&](const Config& config) { return config == generic_config() ? "" : "broken"; };
+  EXPECT_EQ(ask(100).source, Source::kGeneric);
+  EXPECT_THAT(ask(100).reasons, Contains(HasSubstr("default " + to_string(fallback))));
+  refuse_ = [](const Config&) { return "broken"; };
+  EXPECT_TRUE(ask(100).config.empty());
+}
+
+TEST_F(LadderTest, APinServesBeforeAnyWinner) {
+  store(100, 1);
+  pin_ = generic_config();
+  EXPECT_EQ(ask(100).source, Source::kPinned);
+  EXPECT_EQ(ask(100).config, generic_config());
+}
+
+TEST_F(LadderTest, AnIllegalPinIsAnErrorWithItsReason) {
+  pin_ = *parse_config("generic:threads=257");
+  const Problem asked = problem(4);
+  const Result<Choice> choice = choose({asked, facts_, winners_, &pin_, {}});
+  ASSERT_FALSE(choice.ok());
+  EXPECT_EQ(choice.status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(choice.status().message(), HasSubstr("generic:threads=257"));
+}
+
+TEST_F(LadderTest, WinnersTooFarAwayAreNamed) {
+  store(10);
+  store(4000);
+  EXPECT_THAT(ask(200).reasons, Contains(HasSubstr("S=10 S=4000")));
+}
+
+TEST(Sources, HaveDistinctNames) {
+  EXPECT_STREQ(to_string(Source::kExact), "exact");
+  EXPECT_STREQ(to_string(Source::kNearest), "nearest");
+  EXPECT_STREQ(to_string(Source::kDefault), "default");
+  EXPECT_STREQ(to_string(Source::kGeneric), "generic");
+  EXPECT_STREQ(to_string(Source::kPinned), "pinned");
+}
+
+}  // namespace
+}  // namespace rowsmith

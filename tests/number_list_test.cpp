@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tuner/number_list.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace rowsmith {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+std::string error_of(std::string_view text, std::int64_t max = 1'000'000) {
+  const auto result = parse_number_list(text, max);
+  return result.ok() ? "" : result.status().message();
+}
+
+TEST(NumberList, ReadsNumbersAndInclusiveRangesInOrder) {
+  const auto result = parse_number_list("256,1000-1003,7", 50'000);
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(*result, (Numbers{256, 1000, 1001, 1002, 1003, 7}));
+}
+
+TEST(NumberList, DropsRepeats) {
+  const auto result = parse_number_list("3,1-4,3", 100);
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(*result, (Numbers{3, 1, 2, 4}));
+}
+
+TEST(NumberList, ReadsTheLargestNumberThereIs) {
+  const auto max = std::numeric_limits<std::int64_t>::max();
+  const auto result = parse_number_list("9223372036854775806-9223372036854775807", max);
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(*result, (Numbers{max - 1, max}));
+}
+
+TEST(NumberList, NamesThePieceThatIsWrong) {
+  EXPECT_EQ(error_of("4,12x"), "'12x' is not a whole number");
+  EXPECT_EQ(error_of("4,,5"), "'' is not a whole number");
+  EXPECT_EQ(error_of(""), "'' is not a whole number");
+  EXPECT_EQ(error_of("4-"), "'' is not a whole number");
+  EXPECT_EQ(error_of(" 4"), "' 4' is not a whole number");
+  EXPECT_EQ(error_of("1.5"), "'1.5' is not a whole number");
+  EXPECT_EQ(error_of("10-5"), "'10-5' runs backwards");
+  EXPECT_EQ(error_of("0", 9), "'0' is outside 1 to 9");
+  EXPECT_EQ(error_of("-3", 9), "'-3' is outside 1 to 9");
+  EXPECT_EQ(error_of("5-10", 9), "'10' is outside 1 to 9");
+  EXPECT_EQ(error_of("99999999999999999999", 9), "'99999999999999999999' is outside 1 to 9");
+}
+
+TEST(NumberList, RefusesMoreNumbersThanAnyoneMeans) {
+  EXPECT_EQ(error_of("1-100000", 2'000'000), "");
+  EXPECT_EQ(error_of("1-100001", 2'000'000), "'1-100001' makes the list longer than 100000");
+  EXPECT_EQ(error_of("1-60000,100001-160000"), "'100001-160000' makes the list longer than 100000");
+}
+
+TEST(Duration, ReadsMillisecondsSecondsAndMinutes) {
+  EXPECT_DOUBLE_EQ(*parse_duration_s("500ms"), 0.5);
+  EXPECT_DOUBLE_EQ(*parse_duration_s("30s"), 30);
+  EXPECT_DOUBLE_EQ(*parse_duration_s("1.5m"), 90);
+}
+
+TEST(Duration, RefusesMissingUnitsAndNothing) {
+  for (const char* text : {"", "30", "s", "30 s", "30h", "0s", "-1s", "infs", "nans"}) {
+    const auto result = parse_duration_s(text);
+    ASSERT_FALSE(result.ok()) << text;
+    EXPECT_EQ(result.status().message().find("'" + std::string(text) + "'"), 0u) << text;
+  }
+}
+
+}  // namespace
+}  // namespace rowsmith

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The search on synthetic times: no device, no clock, seeded noise.
+#include "tuner/search.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <numeric>
+#include <random>
+#include <set>
+
+namespace rowsmith {
+namespace {
+
+// Runs a search over candidates with the given true times; `distort` may change a sample, given the
+// candidate, how many of its samples came before, and the time.
+class Bench {
+ public:
+  using Distort = std::function<double(std::size_t candidate, int nth, double ns)>;
+
+  explicit Bench(std::vector<double> times, std::size_t default_index = 0,
+                 SearchOptions options = {})
+      : times_(std::move(times)),
+        taken_(times_.size()),
+        search_(options, times_.size(), default_index) {}
+
+  Bench& with(Distort distort) {
+    distort_ = std::move(distort);
+    return *this;
+  }
+  Bench& run(int most_samples = 1 << 20) {
+    while (most_samples-- > 0 && search_.next().stage != Search::Stage::kDone) {
+      const std::size_t i = search_.next().candidate;
+      const int nth = taken_[i]++;
+      search_.report(distort_ ? distort_(i, nth, times_[i]) : times_[i]);
+    }
+    return *this;
+  }
+  Search& search() { return search_; }
+  int taken(std::size_t candidate) const { return taken_[candidate]; }
+  int all_taken() const { return std::accumulate(taken_.begin(), taken_.end(), 0); }
+
+ private:
+  std::vector<double> times_;
+  std::vector<int> taken_;
+  Search search_;
+  Distort distort_;
+};
+
+Bench::Distort noise(double sigma, std::uint32_t seed) {
+  auto random = std::make_shared<std::mt19937>(seed);
+  return [=](std::size_t, int, double ns) {
+    return ns * std::max(0.01, std::normal_distribution<double>(1, sigma)(*random));
+  };
+}
+
+TEST(Search, FindsTheFastestAndTheRunnerUp) {
+  Bench bench({100, 90, 60, 80, 95});
+  const auto verdict = bench.run().search().verdict();
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->winner, 2u);
+  EXPECT_EQ(verdict->kind, "winner");
+  EXPECT_EQ(verdict->runner_up, 0u);  // of the finalists: 3 was beyond the band, the default never
+}
+
+TEST(Search, ScreensTheDefaultFirstAndTimesItInTheFinals) {
+  Bench bench({100, 60, 300}, 2);
+  EXPECT_EQ(bench.search().next().candidate, 2u);
+  bench.run();
+  EXPECT_EQ(bench.search().samples(2).size(), SearchOptions().final_rounds);
+  EXPECT_EQ(bench.search().verdict()->winner, 1u);
+}
+
+TEST(Search, KeepsTheDefaultForAGainWithinTheMargin) {
+  const auto verdict = Bench({100, 99.5}).run().search().verdict();
+  EXPECT_EQ(verdict->winner, 0u);
+  EXPECT_EQ(verdict->kind, "default");
+}
+
+TEST(Search, KeepsTheDefaultForAGainWithinTheNoise) {
+  int left = 0;
+  for (std::uint32_t seed = 0; seed < 100; ++seed) {
+    Bench bench({100, 100, 100, 100});
+    left += bench.with(noise(0.05, seed)).run().search().verdict()->kind != "default" ? 1 : 0;
+  }
+  EXPECT_LE(left, 5);
+}
+
+TEST(Search, BreaksTiesByRankSoThatTwoRunsAgree) {
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    Bench bench({100, 60.2, 60, 60.1});
+    const auto verdict = bench.with(noise(0.002, seed)).run().search().verdict();
+    EXPECT_EQ(verdict->winner, 1u) << seed;
+    EXPECT_EQ(verdict->kind, "tie") << seed;
+  }
+}
+
+TEST(Search, StopsACandidateFarBehindAfterOneSample) {
+  Bench bench({100, 7000, 150, 90});
+  bench.run();
+  EXPECT_EQ(bench.taken(1), 1);
+  EXPECT_EQ(bench.taken(2), 2);  // within the first cut, beyond the second
+  EXPECT_EQ(bench.search().verdict()->winner, 3u);
+}
+
+TEST(Search, IsNotWonByOneOptimisticOutlier) {
+  // The worst variant is once a hundred times too fast: in screening, then in the finals.
+  for (const int outlier : {0, 1, 2, 3, 8}) {
+    Bench bench({100, 98, 130, 80});
+    bench.with([&](std::size_t i, int nth, double ns) {
+      return i == 2 && nth == outlier ? ns / 100 : ns;
+    });
+    EXPECT_EQ(bench.run().search().verdict()->winner, 3u) << outlier;
+  }
+}
+
+TEST(Search, DoesNotCutTheRestBecauseOfOneOutlier) {
+  Bench bench({100, 98, 80});
+  bench.with([](std::size_t i, int nth, double ns) { return i == 0 && nth == 0 ? 0.5 : ns; });
+  bench.run();
+  EXPECT_GE(bench.taken(2), 3);
+  EXPECT_EQ(bench.search().verdict()->winner, 2u);
+}
+
+TEST(Search, StillFindsAWinnerUnderConstantMildNoise) {
+  int found = 0;
+  for (std::uint32_t seed = 0; seed < 50; ++seed) {
+    Bench bench({100, 95, 80, 97, 110});
+    const auto verdict = bench.with(noise(0.03, seed)).run().search().verdict();
+    ASSERT_TRUE(verdict);
+    found += verdict->winner == 2 ? 1 : 0;
+  }
+  EXPECT_GE(found, 49);
+}
+
+TEST(Search, IsNotMisledByAClockThatSlowsDown) {
+  double clock = 1;
+  Bench bench({100, 90, 96});
+  bench.with([&](std::size_t, int, double ns) { return ns * (clock *= 1.004); });
+  EXPECT_EQ(bench.run().search().verdict()->winner, 1u);
+}
+
+TEST(Search, GoesOnWithoutRejectedCandidates) {
+  Bench bench({100, 10, 70});
+  bench.search().reject(1);
+  EXPECT_EQ(bench.run().search().verdict()->winner, 2u);
+  bench.search().reject(2);  // the winner fails its last check
+  EXPECT_EQ(bench.search().verdict()->winner, 0u);
+  EXPECT_EQ(bench.search().verdict()->kind, "default");
+  bench.search().reject(0);
+  EXPECT_FALSE(bench.search().verdict());
+}
+
+TEST(Search, RestartedAfterARejectionFindsWhatTheRejectedHadCut) {
+  Bench bench({100, 10, 70});
+  EXPECT_EQ(bench.run().search().verdict()->winner, 1u);
+  EXPECT_EQ(bench.taken(2), 1);
+  bench.search().reject(1);
+  bench.search().restart();
+  EXPECT_EQ(bench.run().search().verdict()->winner, 2u);
+}
+
+TEST(Search, HasAWinnerWhenTheDefaultFails) {
+  Bench bench({100, 80, 70});
+  bench.search().reject(0);
+  EXPECT_EQ(bench.run().search().verdict()->winner, 2u);
+  EXPECT_EQ(bench.search().verdict()->kind, "winner");
+}
+
+TEST(Search, IsDoneAtOnceWhenAllFail) {
+  Search search({}, 2, 0);
+  search.reject(0);
+  search.reject(1);
+  EXPECT_EQ(search.next().stage, Search::Stage::kDone);
+  EXPECT_FALSE(search.verdict());
+}
+
+TEST(Search, StoppedAtAnySampleHasTheBestSoFar) {
+  const int all = Bench({100, 90, 60, 80}).run().all_taken();
+  for (int samples = 1; samples <= all; ++samples) {
+    Bench bench({100, 90, 60, 80});
+    bench.run(samples).search().stop();
+    EXPECT_EQ(bench.search().next().stage, Search::Stage::kDone);
+    const auto verdict = bench.search().verdict();
+    ASSERT_TRUE(verdict) << samples;
+    EXPECT_EQ(verdict->winner, samples < 6 ? 0u : samples < 9 ? 1u : 2u) << samples;
+  }
+}
+
+TEST(Search, OfOneCandidateTimesIt) {
+  Bench bench({100});
+  EXPECT_EQ(bench.run().search().verdict()->kind, "default");
+  EXPECT_EQ(bench.search().samples(0).size(), SearchOptions().final_rounds);
+  EXPECT_FALSE(bench.search().verdict()->runner_up);
+}
+
+TEST(Search, SpendsLessThanTwoSamplesOnMostOfALargeSpace) {
+  std::vector<double> times;
+  for (int i = 0; i < 500; ++i) times.push_back(100 + i);
+  Bench bench(times);
+  bench.with(noise(0.01, 7)).run();
+  EXPECT_LT(bench.all_taken(), 1000);
+  EXPECT_EQ(bench.search().screened(), 500u);
+}
+
+}  // namespace
+}  // namespace rowsmith
