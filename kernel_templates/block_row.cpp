@@ -6,6 +6,7 @@
 #include "kernel_templates/space.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace rowsmith {
 namespace {
@@ -76,27 +77,30 @@ class BlockRow final : public Family {
   }
 };
 
-// Octaves from where each axis is expected to be best, weighted by what it was seen to cost.
+// Octaves from where each axis is expected to be best, weighted by what missing it costs. Evidence:
+// H200, cold L2, `tune softmax --effort thorough`, 2026-11-30, best of each value over the best of
+// all: f32 4096 x 1024 threads 64 / 96 / 128 / 256 / 512: 1.00 / 1.01 / 1.02 / 1.12 / 1.62. f16
+// 4096 x 8192 threads 64 / 128 / 256 / 512 / 768 / 1024: 1.07 / 1.01 / 1.01 / 1.00 / 1.26 / 1.26.
+// f16 2048 x 32000 threads 256 / 384 / 512 / 768 / 1024: 1.24 / 1.09 / 1.05 / 1.03 / 1.00, packed
+// 1.08. f16 8 x 1024 threads 64 / 96 / 128 / 192: 1.05 / 1.02 / 1.00 / 1.04. Blocks a
+// multiprocessor and policies move less than 1.5 %.
 double BlockRow::rank(const Problem& problem, const DeviceFacts& facts,
                       const Config& config) const {
   const int pack = config.number("pack"), threads = config.number("threads");
-  const double wide = std::max(size_of(problem.in), size_of(problem.out));
-  const double row_bytes = static_cast<double>(problem.cols) * size_of(problem.in);
-  double rank = 2.0 * octaves_from(pack * wide, 16);
-  // Two packs a thread hide latency while the row is short; a long row needs them deeper, and a
-  // block of its own alone on the device wants all the threads it can use.
-  const double lane_bytes = row_bytes / threads;
+  const double row_bytes = static_cast<double>(problem.cols * bytes_of_wider(problem));
+  double rank = pack_rank(problem, pack) + policy_rank(problem, config);
+  // About 48 bytes a thread; where blocks are few, latency counts and threads are free.
   const bool alone = problem.rows < 2 * facts.sm_count;
-  rank += 0.6 * octaves_from(lane_bytes, alone ? 16 : row_bytes <= 8192 ? 32 : 64);
-  // As many resident blocks as the threads allow, up to 8, keep loads and stores overlapped.
-  const double resident = facts.max_threads_per_sm / static_cast<double>(threads);
-  rank += 0.15 * octaves_from(config.number("min_blocks"), std::clamp(resident / 2, 1.0, 4.0));
-  const bool packable = size_of(problem.in) == 2 && pack > 1;
-  if (packable && (config.get("keep") == "packed") != (lane_bytes > 32)) rank += 0.15;
-  if (config.get("load") == "cs") rank += 0.05;
-  if (config.get("load") == "default") rank += problem.layout.in_place ? 0 : 0.02;
-  if (config.get("store") == "default") rank += 0.03;
-  if (row_bytes < 2048) rank += octaves_from(row_bytes, 2048);
+  rank += 0.5 * octaves_from(std::max(row_bytes / threads, 16.0), alone ? 16 : 48);
+  // The last round of packs occupies all threads whether they have one or not.
+  const double packs = std::max(1.0, static_cast<double>(problem.cols / pack));
+  rank += octaves_from(std::ceil(packs / threads) * threads, packs);
+  rank += 0.05 * octaves_from(config.number("min_blocks"), std::clamp(1024.0 / threads, 1.0, 4.0));
+  if (config.get("keep") == "packed") rank += 0.2;
+  // Where the row all but fills the registers, a spill is likely.
+  const int share = facts.registers_per_sm / (threads * config.number("min_blocks"));
+  if (registers_for_row(problem, config, threads) + 24 > share) rank += 0.3;
+  if (row_bytes < 2048) rank += octaves_from(row_bytes, 2048);  // a warp's work
   return rank;
 }
 

@@ -80,8 +80,7 @@ const char* check_row_problem(const Problem& problem) {
 
 const char* check_pack(const Problem& problem, const Config& config) {
   const int pack = config.number("pack");
-  const int wide = static_cast<int>(std::max(size_of(problem.in), size_of(problem.out)));
-  if (pack * wide > 16) return "a pack is at most 16 bytes";
+  if (pack * bytes_of_wider(problem) > 16) return "a pack is at most 16 bytes";
   if (pack > problem.cols) return "the row is shorter than the pack";
   const bool aligned = pack_divides_rows(problem, pack);
   if (config.get("start") == "aligned") {
@@ -170,6 +169,22 @@ const Axis& load_axis() {
 const Axis& store_axis() {
   static const Axis axis{"store", {"default", "cs"}};
   return axis;
+}
+
+double pack_rank(const Problem& problem, int pack) {
+  return 0.5 * octaves_from(static_cast<double>(pack * bytes_of_wider(problem)), 16);
+}
+
+double policy_rank(const Problem& problem, const Config& config) {
+  const std::string_view load = config.get("load");
+  double rank = config.get("store") == "default" ? 0.15 : 0;
+  if (load == "cs") rank += 0.15;
+  if (load == "default" && !problem.layout.in_place) rank += 0.25;
+  return rank;
+}
+
+std::int64_t bytes_of_wider(const Problem& problem) {
+  return static_cast<std::int64_t>(std::max(size_of(problem.in), size_of(problem.out)));
 }
 
 double octaves_from(double value, double ideal) {

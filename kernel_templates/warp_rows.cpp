@@ -79,30 +79,27 @@ class WarpRows final : public Family {
   }
 };
 
-// Octaves from where each axis is expected to be best, weighted by what it was seen to cost.
+// Octaves from where each axis is expected to be best, weighted by what missing it costs. Evidence:
+// H200, cold L2, `tune softmax --effort thorough`, 2026-11-30, best of each value over the best of
+// all: f16 4096 x 257 lanes 8 / 16 / 32: 1.07 / 1.00 / 1.01; rows 1 / 2 / 4: 1.00 / 1.11 / 1.28.
+// f16 65536 x 64 lanes 2 / 4 / 8 / 16: 1.11 / 1.01 / 1.00 / 1.07; packed 1.00, rows 2 1.00.
+// f32 1048576 x 16 lanes 1 / 2 / 4 / 8: 1.60 / 1.00 / 1.00 / 1.01. f16 4096 x 1000 lanes 16 / 32:
+// 1.06 / 1.01, packed 1.04. Threads and policies move less than 1 %.
 double WarpRows::rank(const Problem& problem, const DeviceFacts& facts,
                       const Config& config) const {
   const int lanes = config.number("lanes"), rows = config.number("rows");
   const int pack = config.number("pack"), threads = config.number("threads");
-  const double row_bytes = static_cast<double>(problem.cols) * size_of(problem.in);
-  const double lane_bytes = row_bytes / lanes;
-  double rank = 0;
-  // Full packs first: narrow accesses cost more than any other axis.
-  const double wide = std::max(size_of(problem.in), size_of(problem.out));
-  rank += 2.0 * octaves_from(pack * wide, 16);
-  // A lane holds 16 to 64 bytes of a row; several short rows a group keep the bytes in flight up.
-  rank += 0.5 * octaves_from(std::max(lane_bytes, 1.0), lane_bytes < 32 ? 32 : 64);
-  const double groups = static_cast<double>(problem.rows) * lanes / threads / rows;
-  const bool enough_blocks = groups >= 4.0 * facts.sm_count;
-  rank += 0.3 * octaves_from(rows, enough_blocks && row_bytes <= 512 ? 2 : 1);
-  rank += 0.2 * octaves_from(threads, 128);
-  if (!enough_blocks) rank += 0.2 * octaves_from(threads, 64);
-  if (config.get("keep") == "packed") rank += 0.15;
-  if (config.get("load") == "cs") rank += 0.05;
-  if (config.get("load") == "default") rank += problem.layout.in_place ? 0 : 0.02;
-  if (config.get("store") == "default") rank += 0.03;
-  // Long rows are a block's work.
-  if (row_bytes > 2048) rank += octaves_from(row_bytes, 2048);
+  const double row_bytes = static_cast<double>(problem.cols * bytes_of_wider(problem));
+  double rank = pack_rank(problem, pack) + policy_rank(problem, config);
+  // 16 to 32 bytes a lane; a lane that walks further alone loses coalescing.
+  const double lane_bytes = std::max(row_bytes / lanes, 16.0);
+  rank += (lane_bytes > 24 ? 0.7 : 0.5) * octaves_from(lane_bytes, 24);
+  rank += 0.3 * octaves_from(rows, 1);
+  // Few rows: spread them over all multiprocessors first.
+  const double blocks = static_cast<double>(problem.rows) * lanes * rows / threads;
+  rank += 0.1 * octaves_from(threads, blocks < 4.0 * facts.sm_count ? 64 : 128);
+  if (config.get("keep") == "packed") rank += 0.2;
+  if (row_bytes > 2048) rank += octaves_from(row_bytes, 2048);  // a block's work
   return rank;
 }
 
