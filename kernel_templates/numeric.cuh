@@ -13,7 +13,9 @@
 
 namespace rs {
 
-ROWSMITH_DEVICE float minus_infinity() { return as_f32(0xff800000u); }
+ROWSMITH_DEVICE float minus_infinity() {
+  return as_f32(0xff800000u);
+}
 
 // exp(x - m) for x <= m. log2(e) in two parts, so that its own rounding adds nothing: the errors
 // left are the subtraction's and the product's, 2^-24 |x - m| each, and ex2's 2^-22.
@@ -29,9 +31,7 @@ struct Exponential {
   // The reference of a maximum; monotonic, -inf for -inf.
   ROWSMITH_DEVICE static float reference(float max) { return max; }
   // exp(x - max).
-  ROWSMITH_DEVICE static float of(float x, float reference) {
-    return exp_difference(x, reference);
-  }
+  ROWSMITH_DEVICE static float of(float x, float reference) { return exp_difference(x, reference); }
   // exp(from - to) for two references.
   ROWSMITH_DEVICE static float ratio(float from, float to) { return exp_difference(from, to); }
 };

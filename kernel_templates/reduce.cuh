@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Maximum and sum over a group of lanes, and the merging of a row's parts over the warps of a block.
+// Maximum and sum over a group of lanes, and the merging of a row's parts over the warps of a
+// block.
 #pragma once
 
 #include "numeric.cuh"

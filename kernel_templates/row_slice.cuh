@@ -2,8 +2,8 @@
 //
 // RowSlice: one lane's share of a row, held in registers from load to store. A row is cut into a
 // head up to the first pack border, whole packs, and a tail; the packs are dealt to the lanes in
-// turn, and the at most 2 (kPack - 1) elements of head and tail one by one after them. So a row that
-// starts anywhere moves at full pack width, every access is aligned, and none leaves the row.
+// turn, and the at most 2 (kPack - 1) elements of head and tail one by one after them. So a row
+// that starts anywhere moves at full pack width, every access is aligned, and none leaves the row.
 //
 // Traits used: In, Out, kCols, kPack (elements), kLanes, kAnyStart (rows may start inside a pack;
 // src and dst then do so by the same number of elements), kKeepPacked (16-bit rows stay as loaded
@@ -117,8 +117,8 @@ struct RowSlice {
     ROWSMITH_UNROLL
     for (int k = 0; k < kLaneEdges; ++k) {
       const int e = k * kLanes + lane;
-      edge[k] = present && e < edges() ? load_one<In, C::kLoad>(src + edge_column(e))
-                                       : minus_infinity();
+      edge[k] =
+          present && e < edges() ? load_one<In, C::kLoad>(src + edge_column(e)) : minus_infinity();
     }
     float max = minus_infinity();
     ROWSMITH_UNROLL

@@ -14,9 +14,9 @@
 #define ROWSMITH_DEVICE __device__ __forceinline__
 #define ROWSMITH_UNROLL _Pragma("unroll")
 // A kernel entry; the braces that follow are its body and see the parameters as `p`.
-#define ROWSMITH_KERNEL(name, threads, min_blocks, Params)                   \
-  extern "C" __global__ void __launch_bounds__((threads), (min_blocks)) name( \
-      const __grid_constant__ Params p)
+#define ROWSMITH_KERNEL(name, threads, min_blocks, Params)              \
+  extern "C" __global__ void __launch_bounds__((threads), (min_blocks)) \
+      name(const __grid_constant__ Params p)
 
 namespace rs {
 
@@ -44,10 +44,18 @@ struct alignas(2) Raw<2> {
 
 // ---- Threads ----
 
-ROWSMITH_DEVICE int thread_index() { return static_cast<int>(threadIdx.x); }
-ROWSMITH_DEVICE i64 block_index() { return blockIdx.x; }
-ROWSMITH_DEVICE i64 block_count() { return gridDim.x; }
-ROWSMITH_DEVICE void sync() { __syncthreads(); }
+ROWSMITH_DEVICE int thread_index() {
+  return static_cast<int>(threadIdx.x);
+}
+ROWSMITH_DEVICE i64 block_index() {
+  return blockIdx.x;
+}
+ROWSMITH_DEVICE i64 block_count() {
+  return gridDim.x;
+}
+ROWSMITH_DEVICE void sync() {
+  __syncthreads();
+}
 // All 32 lanes of the warp take part, always.
 ROWSMITH_DEVICE float shfl_xor(float value, int mask) {
   return __shfl_xor_sync(0xffffffffu, value, mask);
@@ -146,15 +154,31 @@ ROWSMITH_DEVICE void store(void* p, Raw<kBytes> r) {
 
 // ---- Arithmetic: one rounding each, never contracted ----
 
-ROWSMITH_DEVICE float as_f32(u32 bits) { return __uint_as_float(bits); }
-ROWSMITH_DEVICE u32 as_u32(float value) { return __float_as_uint(value); }
-ROWSMITH_DEVICE float add(float a, float b) { return __fadd_rn(a, b); }
-ROWSMITH_DEVICE float sub(float a, float b) { return __fsub_rn(a, b); }
-ROWSMITH_DEVICE float mul(float a, float b) { return __fmul_rn(a, b); }
-ROWSMITH_DEVICE float fma_rn(float a, float b, float c) { return __fmaf_rn(a, b, c); }
-ROWSMITH_DEVICE float div_rn(float a, float b) { return __fdiv_rn(a, b); }
+ROWSMITH_DEVICE float as_f32(u32 bits) {
+  return __uint_as_float(bits);
+}
+ROWSMITH_DEVICE u32 as_u32(float value) {
+  return __float_as_uint(value);
+}
+ROWSMITH_DEVICE float add(float a, float b) {
+  return __fadd_rn(a, b);
+}
+ROWSMITH_DEVICE float sub(float a, float b) {
+  return __fsub_rn(a, b);
+}
+ROWSMITH_DEVICE float mul(float a, float b) {
+  return __fmul_rn(a, b);
+}
+ROWSMITH_DEVICE float fma_rn(float a, float b, float c) {
+  return __fmaf_rn(a, b, c);
+}
+ROWSMITH_DEVICE float div_rn(float a, float b) {
+  return __fdiv_rn(a, b);
+}
 // The greater; of a number and a NaN, the number.
-ROWSMITH_DEVICE float max_num(float a, float b) { return fmaxf(a, b); }
+ROWSMITH_DEVICE float max_num(float a, float b) {
+  return fmaxf(a, b);
+}
 // 2^x within 2^-22 relative; results below 2^-126 are 0; 2^-inf = 0; NaN stays.
 ROWSMITH_DEVICE float ex2(float x) {
   float y;
@@ -162,17 +186,23 @@ ROWSMITH_DEVICE float ex2(float x) {
   return y;
 }
 // Hides where a value came from, so that the compiler keeps it rather than what it was made into.
-ROWSMITH_DEVICE void opaque(u32& word) { asm volatile("" : "+r"(word)); }
+ROWSMITH_DEVICE void opaque(u32& word) {
+  asm volatile("" : "+r"(word));
+}
 
 // ---- Conversions: to nearest even; f16 keeps subnormals ----
 
-ROWSMITH_DEVICE float to_f32(float value) { return value; }
+ROWSMITH_DEVICE float to_f32(float value) {
+  return value;
+}
 ROWSMITH_DEVICE float to_f32(f16 value) {
   float f;
   asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(value.bits));
   return f;
 }
-ROWSMITH_DEVICE float to_f32(bf16 value) { return as_f32(static_cast<u32>(value.bits) << 16); }
+ROWSMITH_DEVICE float to_f32(bf16 value) {
+  return as_f32(static_cast<u32>(value.bits) << 16);
+}
 
 template <class T>
 ROWSMITH_DEVICE T from_f32(float value);

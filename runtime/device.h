@@ -19,7 +19,7 @@ namespace rowsmith {
 
 // Device text and the entries to be found in it.
 struct Program {
-  std::string name;                  // for messages and #line
+  std::string name;  // for messages and #line
   std::string source;
   std::vector<std::string> entries;  // extern "C" names
 };
@@ -34,8 +34,8 @@ struct Binary {
 // What a loaded kernel costs. Zero where the device cannot say.
 struct KernelResources {
   int registers = 0;
-  int spill_bytes = 0;   // local memory a thread
-  int max_threads = 0;   // a block may have
+  int spill_bytes = 0;  // local memory a thread
+  int max_threads = 0;  // a block may have
 };
 
 // A loaded entry. Owned by its Module; valid while that lives.

@@ -59,14 +59,15 @@ typedef struct rowsmith_call {
 rowsmith_status rowsmith_softmax(const void* x, void* y, int64_t rows, int64_t cols,
                                  rowsmith_dtype dtype, rowsmith_stream stream);
 
-/* A runtime from the environment; `device` NULL or "" = as the environment says. Free with close. */
+/* A runtime from the environment; `device` NULL or "" = as the environment says. Free with close.
+ */
 rowsmith_status rowsmith_open(const char* device, rowsmith_runtime** runtime);
 void rowsmith_close(rowsmith_runtime* runtime);
 
 /* `runtime` NULL = the process-wide one. */
 rowsmith_status rowsmith_run(rowsmith_runtime* runtime, const rowsmith_call* call);
-/* Load or tune ahead what the call would need; launches nothing on its buffers. Here and in explain,
- * src and dst may both be NULL: then freshly allocated ones are meant. */
+/* Load or tune ahead what the call would need; launches nothing on its buffers. Here and in
+ * explain, src and dst may both be NULL: then freshly allocated ones are meant. */
 rowsmith_status rowsmith_prepare(rowsmith_runtime* runtime, const rowsmith_call* call);
 /* Writes "<source>\t<config>\n<reason>\n..." as text, cut to size - 1 bytes and terminated. */
 rowsmith_status rowsmith_explain(rowsmith_runtime* runtime, const rowsmith_call* call, char* text,

@@ -40,7 +40,8 @@ struct RuntimeOptions {
   bool read_only = false;
   // --- What it costs ---
   int tune_budget_ms = 2000;  // for one miss, after which the best so far serves
-  // Pointers are checked before each launch (two driver queries). A bound runtime trusts its caller.
+  // Pointers are checked before each launch (two driver queries). A bound runtime trusts its
+  // caller.
   bool check_pointers = false;
 
   // Options as the environment asks (README, "Environment"). Invalid argument names the variable.
@@ -74,12 +75,12 @@ struct Explanation {
 };
 
 struct Stats {
-  std::uint64_t calls = 0;      // that reached a launch
-  std::uint64_t exact = 0;      // of which by an exact winner
-  std::uint64_t misses = 0;     // that no exact winner served
-  std::uint64_t compiled = 0;   // programs compiled
-  std::uint64_t loaded = 0;     // kernels loaded, compiled or from the binary store
-  std::uint64_t tuned = 0;      // problems tuned in a call
+  std::uint64_t calls = 0;     // that reached a launch
+  std::uint64_t exact = 0;     // of which by an exact winner
+  std::uint64_t misses = 0;    // that no exact winner served
+  std::uint64_t compiled = 0;  // programs compiled
+  std::uint64_t loaded = 0;    // kernels loaded, compiled or from the binary store
+  std::uint64_t tuned = 0;     // problems tuned in a call
 };
 
 // Thread-safe. Calls are asynchronous on their stream. Destroy it only after its launches are done.

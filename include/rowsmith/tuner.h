@@ -21,8 +21,8 @@ const char* to_string(Effort effort) noexcept;
 struct TuneRequest {
   std::vector<Problem> problems;
   Effort effort = Effort::kStandard;
-  double budget_s = 0;    // for all problems together; 0 = no limit
-  bool retune = false;    // also problems that have a valid exact record
+  double budget_s = 0;      // for all problems together; 0 = no limit
+  bool retune = false;      // also problems that have a valid exact record
   int compile_threads = 0;  // 0 = the machine's cores
 };
 
@@ -31,9 +31,9 @@ struct TuneOutcome {
   enum class State { kTuned, kKept, kSkipped, kFailed };
   Problem problem;
   State state = State::kFailed;
-  WinnerRecord record;              // when tuned or kept
+  WinnerRecord record;  // when tuned or kept
   std::vector<Rejection> rejections;
-  Status status;                    // when failed or skipped: why
+  Status status;  // when failed or skipped: why
 };
 
 // "tuned", "kept", "skipped", "failed".

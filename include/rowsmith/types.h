@@ -16,7 +16,14 @@
 namespace rowsmith {
 
 // Element types. The numbers are frozen: caches and the C API hold them.
-enum class DType : std::uint8_t { kF64 = 0, kF32 = 1, kF16 = 2, kBF16 = 3, kF8E4M3 = 4, kF8E5M2 = 5 };
+enum class DType : std::uint8_t {
+  kF64 = 0,
+  kF32 = 1,
+  kF16 = 2,
+  kBF16 = 3,
+  kF8E4M3 = 4,
+  kF8E5M2 = 5
+};
 
 // Bytes of one element.
 constexpr std::size_t size_of(DType dtype) noexcept {
@@ -147,12 +154,12 @@ struct Config {
 
 // What selection may depend on. Everything but the name and uuid comes from device attributes.
 struct DeviceFacts {
-  std::string kind;          // "cuda" or "host"
-  std::string name;          // for people; never part of a key
-  std::string uuid;          // which physical device, for locks and evidence
-  std::string bus_id;        // PCI address, for people
-  int ordinal = 0;           // the driver's index in this process
-  int capability = 0;        // 90 for compute capability 9.0; 0 on the host device
+  std::string kind;    // "cuda" or "host"
+  std::string name;    // for people; never part of a key
+  std::string uuid;    // which physical device, for locks and evidence
+  std::string bus_id;  // PCI address, for people
+  int ordinal = 0;     // the driver's index in this process
+  int capability = 0;  // 90 for compute capability 9.0; 0 on the host device
   int sm_count = 1;
   std::int64_t l2_bytes = 0;
   std::int64_t memory_bytes = 0;

@@ -17,25 +17,25 @@ namespace rowsmith {
 
 // What was measured, and how sure it is. Times are whole nanoseconds a call; 0 = not measured.
 struct Evidence {
-  std::int64_t median_ns = 0;       // the winner; always > 0 in a stored record
-  std::int64_t spread_ns = 0;       // median absolute deviation of its samples
+  std::int64_t median_ns = 0;  // the winner; always > 0 in a stored record
+  std::int64_t spread_ns = 0;  // median absolute deviation of its samples
   std::int64_t samples = 0;
-  std::string default_config;       // chosen without measurements, measured in the same run
+  std::string default_config;  // chosen without measurements, measured in the same run
   std::int64_t default_ns = 0;
-  std::string runner_up;            // empty where only one candidate survived
+  std::string runner_up;  // empty where only one candidate survived
   std::int64_t runner_up_ns = 0;
-  std::int64_t floor_ns = 0;        // best plain copy of the same bytes
-  std::string verdict;              // "winner", "tie" or "default"
-  std::int64_t candidates = 0;      // tried
-  std::int64_t rejected = 0;        // failed to compile, to launch or to be right
-  double error_ratio = 0;           // largest distance over the accuracy bound; <= 1
-  double max_error_ulp = 0;         // in units of the last place of the output dtype
-  std::string policy;               // how it was timed: "cold L2, graph replay"
-  std::string effort;               // "quick", "standard", "thorough"
-  bool contended = false;           // another process used the device meanwhile
+  std::int64_t floor_ns = 0;    // best plain copy of the same bytes
+  std::string verdict;          // "winner", "tie" or "default"
+  std::int64_t candidates = 0;  // tried
+  std::int64_t rejected = 0;    // failed to compile, to launch or to be right
+  double error_ratio = 0;       // largest distance over the accuracy bound; <= 1
+  double max_error_ulp = 0;     // in units of the last place of the output dtype
+  std::string policy;           // how it was timed: "cold L2, graph replay"
+  std::string effort;           // "quick", "standard", "thorough"
+  bool contended = false;       // another process used the device meanwhile
   std::string device_name, device_uuid, compiler, tool_version;
   int driver_version = 0;
-  std::int64_t tuned_at = 0;        // seconds since 1970, UTC
+  std::int64_t tuned_at = 0;  // seconds since 1970, UTC
 };
 
 struct WinnerRecord {
@@ -101,9 +101,9 @@ class WinnerStore {
 std::unique_ptr<WinnerStore> make_memory_store();
 
 struct StoreOptions {
-  std::string directory;                // made with mode 0700 if absent
-  bool read_only = false;               // never writes; puts go to memory for this process
-  std::vector<std::string> site;        // further read-only directories, nearest first
+  std::string directory;          // made with mode 0700 if absent
+  bool read_only = false;         // never writes; puts go to memory for this process
+  std::vector<std::string> site;  // further read-only directories, nearest first
   int busy_timeout_ms = 5000;
 };
 

@@ -21,8 +21,21 @@ constexpr unsigned char kCanary = 0xA5;
 constexpr std::size_t kBatch = 16;
 
 enum Kind {
-  kNormal, kWide, kEqual, kVeryNegative, kLargest, kSubnormalResults, kSomeMinusInf, kAllMinusInf,
-  kPlusInf, kNanFirst, kNanMiddle, kNanLast, kOneHot, kLowest, kKinds
+  kNormal,
+  kWide,
+  kEqual,
+  kVeryNegative,
+  kLargest,
+  kSubnormalResults,
+  kSomeMinusInf,
+  kAllMinusInf,
+  kPlusInf,
+  kNanFirst,
+  kNanMiddle,
+  kNanLast,
+  kOneHot,
+  kLowest,
+  kKinds
 };
 
 // One matrix in memory, as bytes around a device buffer.
@@ -43,13 +56,13 @@ struct Matrix {
 
 const std::vector<Placement>& placements() {
   static const std::vector<Placement> all{
-      {},                        // on borders
-      {1, 1, 0, 0, false},       // both one element off
-      {3, 1, 0, 0, false},       // off by different amounts
-      {0, 0, 5, 5, false},       // rows apart, alike
-      {1, 2, 3, 8, false},       // rows apart, differently
-      {0, 0, 0, 0, true},        // in place
-      {5, 5, 3, 3, true},        // in place, off and apart
+      {},                   // on borders
+      {1, 1, 0, 0, false},  // both one element off
+      {3, 1, 0, 0, false},  // off by different amounts
+      {0, 0, 5, 5, false},  // rows apart, alike
+      {1, 2, 3, 8, false},  // rows apart, differently
+      {0, 0, 0, 0, true},   // in place
+      {5, 5, 3, 3, true},   // in place, off and apart
   };
   return all;
 }
@@ -65,9 +78,13 @@ Problem problem_of(DType in, DType out, std::int64_t rows, std::int64_t cols,
 }
 
 const std::vector<std::string>& value_kinds() {
-  static const std::vector<std::string> names{
-      "normal", "wide", "equal", "very negative", "largest", "subnormal results", "some -inf",
-      "all -inf", "+inf", "NaN first", "NaN middle", "NaN last", "one-hot", "lowest and normal"};
+  static const std::vector<std::string> names{"normal",     "wide",
+                                              "equal",      "very negative",
+                                              "largest",    "subnormal results",
+                                              "some -inf",  "all -inf",
+                                              "+inf",       "NaN first",
+                                              "NaN middle", "NaN last",
+                                              "one-hot",    "lowest and normal"};
   return names;
 }
 
@@ -146,8 +163,8 @@ std::vector<std::string> Sampler::unseen() const {
 
 const ReferenceRow& Conformance::reference(DType in, std::int64_t cols, std::size_t kind,
                                            const std::vector<unsigned char>& row) {
-  const std::string key = std::string(to_string(in)) + "/" + std::to_string(cols) + "/" +
-                          std::to_string(kind % kKinds);
+  const std::string key =
+      std::string(to_string(in)) + "/" + std::to_string(cols) + "/" + std::to_string(kind % kKinds);
   auto found = references_.find(key);
   if (found == references_.end()) {
     found = references_.emplace(key, reference_row(in, row.data(), cols)).first;
@@ -266,7 +283,8 @@ std::int64_t Conformance::check(const std::vector<Case>& cases) {
       if (kernels.empty()) return launches_;
       for (std::size_t i = 0; i < batch.size(); ++i) {
         const auto at = kernels.begin() + static_cast<std::ptrdiff_t>(i * devices_.size());
-        const std::vector<const Kernel*> mine(at, at + static_cast<std::ptrdiff_t>(devices_.size()));
+        const std::vector<const Kernel*> mine(at,
+                                              at + static_cast<std::ptrdiff_t>(devices_.size()));
         check_one(mine, batch[i], 7, 0);
         check_one(mine, batch[i], 7, 7);
         check_one(mine, batch[i], 1, i % kKinds);
