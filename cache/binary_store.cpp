@@ -137,9 +137,11 @@ std::string BinaryStore::path_of(const std::string& directory, const std::string
   return directory + "/" + key + kSuffix;
 }
 
-std::vector<std::string> BinaryStore::notes() const {
+std::vector<std::string> BinaryStore::take_notes() {
   const std::lock_guard lock(notes_mutex_);
-  return notes_;
+  const auto from = notes_.begin() + static_cast<std::ptrdiff_t>(taken_);
+  taken_ = notes_.size();
+  return {from, notes_.end()};
 }
 
 bool BinaryStore::is_trusted(const std::string& path) {

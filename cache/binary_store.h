@@ -33,7 +33,7 @@ class BinaryStore {
   explicit BinaryStore(BinaryStoreOptions options);
 
   // The bytes stored under `key` (a digest_of text), or nullopt: absent, damaged (then removed), or
-  // in a file or directory that others can write to (then ignored, with a warning in notes()).
+  // in a file or directory that others can write to (then ignored, with a warning in take_notes()).
   std::optional<std::string> get(const std::string& key);
   // Publishes the bytes. A full or read-only disk is a Status that callers log and forget; ok
   // without effect where options ask for no writing. Invalid argument: not a key, above the cap.
@@ -41,8 +41,8 @@ class BinaryStore {
   // Removes least recently used entries until the cap holds; returns the bytes released.
   std::int64_t trim();
 
-  // Why files or directories were passed over so far, each once.
-  std::vector<std::string> notes() const;
+  // Why files or directories were passed over since the last call; no reason comes twice.
+  std::vector<std::string> take_notes();
 
  private:
   std::string path_of(const std::string& directory, const std::string& key) const;
@@ -51,8 +51,9 @@ class BinaryStore {
   bool writes() const { return !options_.directory.empty() && !options_.read_only; }
 
   BinaryStoreOptions options_;
-  mutable std::mutex notes_mutex_;
-  std::vector<std::string> notes_;
+  std::mutex notes_mutex_;
+  std::vector<std::string> notes_;  // all so far
+  std::size_t taken_ = 0;           // of them
 };
 
 }  // namespace rowsmith

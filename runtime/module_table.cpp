@@ -84,7 +84,9 @@ Result<std::unique_ptr<Module>> ModuleTable::load(const Instance& instance,
   const Program program{to_string(instance.config), program_text({instance}), {entry}};
   const std::string key = binaries_ ? binary_store_key(*device_, program.source) : "";
   if (binaries_) {
-    if (std::optional<std::string> bytes = binaries_->get(key)) {
+    std::optional<std::string> bytes = binaries_->get(key);
+    for (const std::string& note : binaries_->take_notes()) log().warn("{}", note);
+    if (bytes) {
       Result<std::unique_ptr<Module>> module = device_->load({std::move(*bytes), "", ""});
       // Only a bad image is the file's fault: compiling again would not mend the others.
       if (module.ok() || module.status().code() != Code::kLaunchFailed) return module;

@@ -55,7 +55,7 @@ bool work_on_binaries(const std::string& directory, int worker, int rounds) {
     const auto found = store.get(key);
     good = (!found || found->find_first_not_of(key[0]) == std::string::npos) && good;
   }
-  return good && store.notes().empty();
+  return good && store.take_notes().empty();
 }
 
 // Starts `workers` processes of this program at once and counts those that failed.

@@ -87,6 +87,14 @@ TEST_F(CliHost, UnsupportedDtypeFailsAloneAndExitsOne) {
   EXPECT_EQ(report_["problems"][1]["status"], "tuned");
 }
 
+TEST_F(CliHost, EmptyProblemsAreSkippedAndTheOthersTuned) {
+  ASSERT_EQ(tune("softmax --device host -S 0,2 -H 33 -d f16 --effort quick"), kExitSomeFailed);
+  EXPECT_EQ(report_["problems"][0]["status"], "skipped");
+  EXPECT_NE(report_["problems"][0]["reason"].get<std::string>().find("nothing to compute"),
+            std::string::npos);
+  EXPECT_EQ(report_["problems"][1]["status"], "tuned");
+}
+
 TEST_F(CliHost, InterruptSkipsWhatIsLeftAndExitsOne) {
   ASSERT_EQ(tune("softmax --device host -S 2 -H 31,33 -d f32", [] { return true; }),
             kExitSomeFailed);

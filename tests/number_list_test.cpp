@@ -35,6 +35,11 @@ TEST(NumberList, ReadsTheLargestNumberThereIs) {
   EXPECT_EQ(*result, (Numbers{max - 1, max}));
 }
 
+TEST(NumberList, KeepsAZeroBesideOthersOnly) {
+  EXPECT_EQ(*parse_number_list("0,4", 9), (Numbers{0, 4}));
+  EXPECT_EQ(error_of("0,0", 9), "'0,0' is outside 1 to 9");
+}
+
 TEST(NumberList, NamesThePieceThatIsWrong) {
   EXPECT_EQ(error_of("4,12x"), "'12x' is not a whole number");
   EXPECT_EQ(error_of("4,,5"), "'' is not a whole number");

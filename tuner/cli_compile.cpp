@@ -113,8 +113,9 @@ int run_compile(const CliArgs& args, Cli& cli) {
   if (options->read_only || options->cache_dir.empty()) {
     return fail(args, cli, Status(Code::kCacheBusy, "no cache directory that may be written to"));
   }
-  const auto problems = problems_of(args);
+  auto problems = problems_of(args);
   if (!problems.ok()) return fail(args, cli, problems.status());
+  std::erase_if(*problems, [](const Problem& p) { return p.rows == 0 || p.cols == 0; });
   if (const auto known = nvrtc_archs(); !known.ok()) return fail(args, cli, known.status());
   const auto winners = open_noting(*options, cli).store->list();
   if (!winners.ok()) return fail(args, cli, winners.status());

@@ -56,7 +56,7 @@ Result<std::vector<Problem>> problems_of(const CliArgs& args) {
     const auto bytes = static_cast<std::int64_t>(std::max(size_of(in), size_of(out)));
     for (const std::int64_t cols : args.cols) {
       for (const std::int64_t rows : args.rows) {
-        if (rows > std::numeric_limits<std::int64_t>::max() / bytes / cols) {
+        if (cols > 0 && rows > std::numeric_limits<std::int64_t>::max() / bytes / cols) {
           return Status(Code::kInvalidArgument, "-S " + std::to_string(rows) + " -H " +
                                                     std::to_string(cols) +
                                                     ": a matrix of 2^63 bytes or more");

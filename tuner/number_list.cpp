@@ -21,14 +21,16 @@ Status wrong(std::string_view piece, const std::string& why) {
   return Status(Code::kInvalidArgument, std::string("'").append(piece).append("' ").append(why));
 }
 
+Status outside(std::string_view piece, std::int64_t max) {
+  return wrong(piece, "is outside 1 to " + std::to_string(max));
+}
+
 Result<std::int64_t> parse_number(std::string_view text, std::int64_t max) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = !text.empty() && end == text.data() + text.size();
   if (error == std::errc::invalid_argument || !whole) return wrong(text, "is not a whole number");
-  if (error != std::errc() || value < 1 || value > max) {
-    return wrong(text, "is outside 1 to " + std::to_string(max));
-  }
+  if (error != std::errc() || value < 0 || value > max) return outside(text, max);
   return value;
 }
 
@@ -71,6 +73,7 @@ Result<std::vector<std::int64_t>> parse_number_list(std::string_view text, std::
     return true;
   });
   if (!status.ok()) return status;
+  if (numbers == std::vector<std::int64_t>{0}) return outside(text, max);
   return numbers;
 }
 
