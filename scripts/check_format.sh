@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/setup.sh clang-format-14 >/dev/null
-find bench cache examples include kernel_templates python runtime tests tuner -type f \
+find bench cache examples include kernel_templates runtime tests tuner -type f \
   \( -name '*.h' -o -name '*.c' -o -name '*.cpp' -o -name '*.cuh' \) -print0 |
   xargs -0 clang-format-14 --dry-run -Werror
 echo "format: every source is formatted"

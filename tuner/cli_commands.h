@@ -69,6 +69,8 @@ Result<RuntimeOptions> runtime_options(const CliArgs& args);
 Result<std::vector<Problem>> problems_of(const CliArgs& args);
 // The one problem of commands that take one.
 Result<Problem> single_problem(const CliArgs& args);
+// "sm_90".
+std::string arch_name(int capability);
 // "f16 4 x 257".
 std::string short_name(const Problem& problem);
 

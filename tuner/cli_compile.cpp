@@ -97,7 +97,7 @@ Counts compile_all(const std::vector<Job>& jobs, BinaryStore& binaries, Cli& cli
     } else if (status.ok()) {
       ++counts.compiled;
     } else {
-      counts.failures.push_back("sm_" + std::to_string(job.device->facts().capability) + " " +
+      counts.failures.push_back(arch_name(job.device->facts().capability) + " " +
                                 short_name(job.instance.problem) + " " +
                                 to_string(job.instance.config) + ": " + status.to_string());
     }
@@ -133,7 +133,7 @@ int run_compile(const CliArgs& args, Cli& cli) {
                  {"kept", counts.kept},
                  {"arch", Json::array()},
                  {"failures", counts.failures}};
-    for (const int arch : args.archs) json["arch"].push_back("sm_" + std::to_string(arch));
+    for (const int arch : args.archs) json["arch"].push_back(arch_name(arch));
     print_json(cli.out, json);
   }
   cli.err << counts.compiled << " compiled, " << counts.kept << " kept, " << counts.failures.size()

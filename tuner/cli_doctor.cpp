@@ -71,7 +71,7 @@ Json nvrtc_json() {
                {"archs", Json::array()},
                {"reason", archs.ok() ? Json(nullptr) : Json(archs.status().message())}};
   if (archs.ok()) {
-    for (const int arch : *archs) json["archs"].push_back("sm_" + std::to_string(arch));
+    for (const int arch : *archs) json["archs"].push_back(arch_name(arch));
   }
   return json;
 }

@@ -78,6 +78,10 @@ Result<Problem> single_problem(const CliArgs& args) {
   return problems->front();
 }
 
+std::string arch_name(int capability) {
+  return std::string("sm_").append(std::to_string(capability));
+}
+
 std::string short_name(const Problem& problem) {
   return dtypes_to_string(problem.in, problem.out) + " " + std::to_string(problem.rows) + " x " +
          std::to_string(problem.cols);
