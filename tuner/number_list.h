@@ -13,9 +13,9 @@
 namespace rowsmith {
 
 // Numbers and ascending inclusive ranges, by commas, each from 1 to `max`; repeats are dropped, the
-// order stays. A 0 beside other numbers is kept, for the caller to tell of what is empty; alone it is
-// wrong like any number outside. Invalid argument, also for more than 100000 numbers (a slip such as "1-2000000000"
-// must not fill the memory).
+// order stays. A 0 beside other numbers is kept, for the caller to tell of what is empty; alone it
+// is wrong like any number outside. Invalid argument, also for more than 100000 numbers (a slip
+// such as "1-2000000000" must not fill the memory).
 Result<std::vector<std::int64_t>> parse_number_list(std::string_view text, std::int64_t max);
 
 // "500ms", "30s", "1.5m" in seconds. Invalid argument unless it is above zero and has a unit.
