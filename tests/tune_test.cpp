@@ -222,7 +222,8 @@ TEST_F(TuneTest, RecordsFailuresApartFromTimes) {
   EXPECT_EQ(codes.size(), 2u);
   EXPECT_EQ(codes[to_string(chosen_.configs[other(0)])], Code::kCompileFailed);
   EXPECT_EQ(codes[to_string(chosen_.configs[other(1)])], Code::kLaunchFailed);
-  for (const WinnerRecord& record : session_.store->list().value()) {
+  const Result<std::vector<WinnerRecord>> records = session_.store->list();
+  for (const WinnerRecord& record : *records) {
     EXPECT_LT(record.evidence.median_ns, 2'000'000);
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A search over the few strides and offsets that alignments up to 32 bytes can tell apart.
+// A search over the few strides and offsets that a layout can tell apart: 32 elements of each.
 #include "tuner/placement.h"
 
 #include <rowsmith/text.h>
@@ -22,7 +22,7 @@ bool any_side(std::int64_t cols, std::size_t element, bool pitched, int align, V
   const auto bytes = static_cast<std::int64_t>(element);
   for (std::int64_t stride = pitched ? cols + 1 : cols; stride <= cols + (pitched ? 32 : 0);
        ++stride) {
-    for (std::int64_t offset = 0; offset < 32; offset += bytes) {
+    for (std::int64_t offset = 0; offset < 32 * bytes; offset += bytes) {
       const auto bits = static_cast<std::uint64_t>(offset | stride * bytes);
       if (detail::common_power_of_two(bits) != align) continue;
       if (visit(Side{offset, stride})) return true;
