@@ -13,6 +13,7 @@ const std::vector<const Family*>& catalog() {
   static const std::vector<const Family*> families{
       &warp_rows_family(),
       &block_row_family(),
+      &cluster_row_family(),
       &generic_family(),
   };
   return families;

@@ -9,6 +9,7 @@ namespace rowsmith {
 
 const Family& warp_rows_family();
 const Family& block_row_family();
+const Family& cluster_row_family();
 const Family& generic_family();
 
 }  // namespace rowsmith

@@ -9,7 +9,7 @@
 namespace rowsmith_host {
 
 // Raised whenever a meaning changes that the sizes do not show. Part of the binary key.
-constexpr unsigned kAbiVersion = 1;
+constexpr unsigned kAbiVersion = 2;
 
 // A line of device text.
 struct Place {
@@ -31,6 +31,10 @@ struct Table {
   void (*sync)(Place place);
   unsigned (*shfl_xor)(unsigned value, int mask, Place place);
   void (*misaligned)(const void* address, int bytes, bool store, Place place);
+  void (*cluster_arrive)(Place place);
+  void (*cluster_wait)(Place place);
+  // Where `bytes` at the address, in the calling block's shared memory, lie in block `rank`'s.
+  void* (*peer)(const void* address, int bytes, int rank, Place place);
 };
 
 // Beside each entry `name` a shared object exports its `name_bounds`.

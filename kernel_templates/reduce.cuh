@@ -29,6 +29,33 @@ struct alignas(8) Part {
   float reference, sum;
 };
 
+// The parts' sum and reference, for all lanes of the calling warp: two butterflies, whatever their
+// number. The order is the same in every warp, so all hold identical bits.
+template <class In, int kParts>
+ROWSMITH_DEVICE Part fold_parts(const Part* parts) {
+  constexpr int kLaneParts = (kParts + 31) / 32;
+  const int lane = thread_index() % 32;
+  Part mine[kLaneParts];
+  float reference = minus_infinity();
+  ROWSMITH_UNROLL
+  for (int k = 0; k < kLaneParts; ++k) {
+    mine[k] = Part{minus_infinity(), 0.0f};
+    if (k * 32 + lane < kParts) mine[k] = parts[k * 32 + lane];
+    reference = max_num(reference, mine[k].reference);
+  }
+  Part row;
+  row.reference = group_max<32>(reference);
+  float sums[kLaneParts];
+  ROWSMITH_UNROLL
+  for (int k = 0; k < kLaneParts; ++k) {
+    // A place past the last part adds 0; exp(-inf - -inf) of an all -inf row stays NaN.
+    const float ratio = Exponential<In>::ratio(mine[k].reference, row.reference);
+    sums[k] = k * 32 + lane < kParts ? mul(mine[k].sum, ratio) : 0.0f;
+  }
+  row.sum = group_sum<32>(tree_sum<kLaneParts>(sums));
+  return row;
+}
+
 // Merges one part a warp into the row's, by one barrier (Milakov and Gimelshein, arXiv:1805.02867,
 // with one rescale a part). Every thread calls it with its warp's part and gets the row's. Shared
 // memory: kWarps parts. Few warps fold all parts in every thread; more fold by shuffle.
@@ -38,9 +65,11 @@ ROWSMITH_DEVICE Part merge_warps(Part mine) {
   const int thread = thread_index();
   if (thread % 32 == 0) parts[thread / 32] = mine;
   sync();
-  Part row;
-  if constexpr (kWarps <= 8) {
+  if constexpr (kWarps > 8) {
+    return fold_parts<In, kWarps>(parts);
+  } else {
     float reference[kWarps], sum[kWarps];
+    Part row;
     ROWSMITH_UNROLL
     for (int w = 0; w < kWarps; ++w) reference[w] = parts[w].reference, sum[w] = parts[w].sum;
     row.reference = reference[0];
@@ -51,16 +80,8 @@ ROWSMITH_DEVICE Part merge_warps(Part mine) {
       sum[w] = mul(sum[w], Exponential<In>::ratio(reference[w], row.reference));
     }
     row.sum = tree_sum<kWarps>(sum);
-  } else {
-    const int lane = thread % 32;
-    Part part{minus_infinity(), 0.0f};
-    if (lane < kWarps) part = parts[lane];
-    row.reference = group_max<32>(part.reference);
-    // A lane past the last warp adds 0; exp(-inf - -inf) of an all -inf row stays NaN.
-    const float ratio = Exponential<In>::ratio(part.reference, row.reference);
-    row.sum = group_sum<32>(lane < kWarps ? mul(part.sum, ratio) : 0.0f);
+    return row;
   }
-  return row;
 }
 
 }  // namespace rs

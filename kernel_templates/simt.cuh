@@ -69,6 +69,27 @@ ROWSMITH_DEVICE char* shared_base() {
   return reinterpret_cast<char*>(rowsmith_shared);
 }
 
+// ---- Clusters (sm_90 and later; blocks of a cluster have consecutive indices) ----
+
+#if __CUDA_ARCH__ >= 900
+// A barrier in two halves over all threads of the cluster: what was written to any block's shared
+// memory before arrival is seen after the wait. Every thread arrives and waits in turn.
+ROWSMITH_DEVICE void cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+ROWSMITH_DEVICE void cluster_wait() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+// Where `p`, in this block's shared memory, lies in that of the cluster's block `rank`. Not before
+// every block of the cluster is known to run, nor once any may have ended.
+template <class T>
+ROWSMITH_DEVICE T* peer(T* p, int rank) {
+  u64 there;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(p), "r"(rank));
+  return reinterpret_cast<T*>(there);
+}
+#endif
+
 // ---- Global memory ----
 
 // Load policies: 0 default; 1 read-only and not kept in L1 (never for memory that the launch

@@ -80,6 +80,19 @@ ROWSMITH_DEVICE char* shared_base() {
   return host::table->self()->shared;
 }
 
+// ---- Clusters ----
+
+ROWSMITH_DEVICE void cluster_arrive(ROWSMITH_HERE) {
+  host::table->cluster_arrive({file, line});
+}
+ROWSMITH_DEVICE void cluster_wait(ROWSMITH_HERE) {
+  host::table->cluster_wait({file, line});
+}
+template <class T>
+ROWSMITH_DEVICE T* peer(T* p, int rank, ROWSMITH_HERE) {
+  return static_cast<T*>(host::table->peer(p, sizeof(T), rank, {file, line}));
+}
+
 // ---- Global memory ----
 
 template <int kPolicy, int kBytes>

@@ -5,6 +5,7 @@
 #include "runtime/cuda_device.h"
 
 #include "runtime/cuda_module.h"
+#include "runtime/devices.h"
 #include "runtime/nvrtc.h"
 
 #include <array>
@@ -49,7 +50,7 @@ Status read_attributes(const DriverApi& api, CUdevice device, DeviceFacts& facts
   facts.registers_per_sm = read(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
   facts.shared_bytes_per_sm = read(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
   facts.shared_bytes_per_block = read(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-  facts.max_cluster = facts.capability >= 90 ? 8 : 1;  // portable on all that have clusters
+  facts.max_cluster = max_cluster_of(facts.capability);
   return to_status(api, result, "cuDeviceGetAttribute");
 }
 

@@ -6,6 +6,11 @@
 #include <limits>
 
 namespace rowsmith {
+namespace {
+
+constexpr int kPortableCluster = 8;
+
+}  // namespace
 
 Result<std::unique_ptr<Module>> CudaModule::load(std::shared_ptr<CudaContext> context,
                                                  const Binary& binary,
@@ -120,6 +125,15 @@ Status CudaKernel::raise_shared_limit(std::int64_t shared_bytes) const {
   return context_->status(result, "cuKernelSetAttribute");
 }
 
+// A kernel is held to clusters that every GPU with clusters runs, until it asks for more.
+Status CudaKernel::allow_large_clusters() const {
+  const RelaxedCapture relaxed(context_->api);
+  const CUresult result = context_->api.kernel_set_attribute(
+      CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, kernel_, context_->device);
+  if (result == CUDA_SUCCESS) large_clusters_.store(true, std::memory_order_relaxed);
+  return context_->status(result, "cuKernelSetAttribute");
+}
+
 // Why a shape or parameter struct cannot be handed to the driver.
 Status CudaKernel::refuse(const LaunchCall& call) const {
   if (call.param_bytes < param_bytes_) {
@@ -140,6 +154,10 @@ Status CudaKernel::enqueue(const LaunchCall& call, CUstream stream) const {
   if (shape.shared_bytes > shared_limit_.load(std::memory_order_relaxed)) {
     Status raised = raise_shared_limit(shape.shared_bytes);
     if (!raised.ok()) return raised;
+  }
+  if (shape.cluster > kPortableCluster && !large_clusters_.load(std::memory_order_relaxed)) {
+    Status allowed = allow_large_clusters();
+    if (!allowed.ok()) return allowed;
   }
   // A CUkernel stands for a CUfunction in launches; the stream, else the current context, tells
   // which context is meant.

@@ -33,15 +33,17 @@ class CudaKernel final : public Kernel {
       : context_(std::move(context)), kernel_(kernel) {}
   Status read_attributes();
   Status raise_shared_limit(std::int64_t shared_bytes) const;
+  Status allow_large_clusters() const;
   Status refuse(const LaunchCall& call) const;
 
   std::shared_ptr<CudaContext> context_;
   CUkernel kernel_;
   std::string entry_;
   KernelResources resources_;
-  std::size_t param_bytes_ = 0;               // 0 where the driver cannot say
-  int shared_ceiling_ = 0;                    // dynamic bytes a block may ever have
-  mutable std::atomic<int> shared_limit_{0};  // dynamic bytes allowed so far
+  std::size_t param_bytes_ = 0;                      // 0 where the driver cannot say
+  int shared_ceiling_ = 0;                           // dynamic bytes a block may ever have
+  mutable std::atomic<int> shared_limit_{0};         // dynamic bytes allowed so far
+  mutable std::atomic<bool> large_clusters_{false};  // allowed already
   mutable std::atomic<CUcontext> loaded_elsewhere_{nullptr};
 };
 

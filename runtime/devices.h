@@ -38,4 +38,7 @@ const std::vector<DeviceFacts>& nominal_devices();
 // The row of that capability, else the nearest one below it (the name says so), else the first.
 DeviceFacts nominal_facts(int capability);
 
+// The largest cluster that GPUs of that capability run; no attribute of theirs tells it.
+int max_cluster_of(int capability);
+
 }  // namespace rowsmith

@@ -19,7 +19,7 @@
 namespace rowsmith {
 namespace {
 
-// One of several schedulers' stacks is 1024 fibers of two mappings each; a process has 65,530.
+// Each one's scheduler has up to 1024 fibers of two mappings each; a process has 65,530.
 constexpr int kMaxHelpers = 15;
 constexpr std::int64_t kMaxGrid = 0x7fffffff;
 
@@ -43,6 +43,7 @@ DeviceFacts host_facts(const HostCompiler& compiler) {
   const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
   facts.l2_bytes = l2 > 0 ? l2 : 8 << 20;
   facts.memory_bytes = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  facts.max_cluster = HostScheduler::kMaxCluster;
   facts.shared_bytes_per_block = HostScheduler::kMaxSharedBytes;
   facts.shared_bytes_per_sm = HostScheduler::kMaxSharedBytes + 1024;
   facts.compiler = compiler.version;
@@ -131,7 +132,12 @@ Status check_shape(const LaunchCall& call, const HostKernel& kernel) {
   if (shape.grid < 1 || shape.grid > kMaxGrid) {
     return refuse("a grid of " + std::to_string(shape.grid) + " blocks");
   }
-  if (shape.cluster != 1) return refuse("the host device has no clusters");
+  if (shape.cluster < 1 || shape.cluster > HostScheduler::kMaxCluster ||
+      shape.grid % shape.cluster != 0) {
+    return refuse("clusters of " + std::to_string(shape.cluster) + " blocks, where 1 to " +
+                  std::to_string(HostScheduler::kMaxCluster) + " that divide the grid of " +
+                  std::to_string(shape.grid) + " are allowed");
+  }
   if (shape.shared_bytes < 0 || shape.shared_bytes > std::int64_t{HostScheduler::kMaxSharedBytes}) {
     return refuse(std::to_string(shape.shared_bytes) + " bytes of shared memory a block, where " +
                   std::to_string(HostScheduler::kMaxSharedBytes) + " are the most");
@@ -151,6 +157,7 @@ Status FiberDevice::run(const LaunchCall& call) {
   launch.entry = kernel->entry();
   launch.params = call.params;
   launch.blocks = call.shape.grid;
+  launch.cluster = call.shape.cluster;
   launch.threads = call.shape.block;
   launch.shared_bytes = static_cast<std::size_t>(call.shape.shared_bytes);
   launch.schedule = options_.schedule;

@@ -31,38 +31,38 @@ class DefaultFloatingPoint {
   fenv_t before_;
 };
 
-// The k-th block to run is (first + k * step) mod blocks: a permutation where step is coprime.
-struct BlockOrder {
-  std::uint64_t first = 0, step = 1;
+// The k-th cluster to run is (first + k * step) mod clusters: a permutation where step is coprime.
+struct ClusterOrder {
+  std::uint64_t clusters, first = 0, step = 1;
 };
 
-BlockOrder block_order(const HostLaunch& launch) {
-  const auto blocks = static_cast<std::uint64_t>(launch.blocks);
+ClusterOrder cluster_order(const HostLaunch& launch) {
+  const auto clusters = static_cast<std::uint64_t>(launch.blocks / launch.cluster);
   switch (launch.schedule) {
     case HostSchedule::kAscending: break;
-    case HostSchedule::kDescending: return {blocks - 1, blocks - 1};
+    case HostSchedule::kDescending: return {clusters, clusters - 1, clusters - 1};
     case HostSchedule::kRandom: {
       const std::uint64_t mixed = (launch.seed + 1) * 0x9e3779b97f4a7c15ull;
-      std::uint64_t step = (mixed >> 32) % blocks;
-      while (std::gcd(step, blocks) != 1) ++step;
-      return {(mixed & 0xffffffffu) % blocks, step};
+      std::uint64_t step = (mixed >> 32) % clusters;
+      while (std::gcd(step, clusters) != 1) ++step;
+      return {clusters, (mixed & 0xffffffffu) % clusters, step};
     }
   }
-  return {};
+  return {clusters};
 }
 
 }  // namespace
 
 struct HostExecutor::Job {
   const HostLaunch& launch;
-  const BlockOrder order;
+  const ClusterOrder order;
   std::atomic<std::int64_t> next{0};
   std::atomic<bool> failed{false};
   std::mutex mutex;
   std::int64_t failed_at = 0;  // the place in the order
   std::optional<HostFailure> failure;
 
-  explicit Job(const HostLaunch& l) : launch(l), order(block_order(l)) {}
+  explicit Job(const HostLaunch& l) : launch(l), order(cluster_order(l)) {}
 
   void fail(std::int64_t at, HostFailure why) {
     const std::lock_guard lock(mutex);
@@ -88,7 +88,14 @@ HostExecutor::~HostExecutor() {
 
 std::optional<HostFailure> HostExecutor::run(const HostLaunch& launch) {
   Job job(launch);
-  const bool large = launch.blocks > 1 && launch.blocks * launch.threads >= kShareFrom;
+  if (launch.cluster * launch.threads > HostScheduler::kMaxThreads) {
+    // One scheduler for all such: a fiber takes two of a process's 65,530 memory mappings.
+    const std::lock_guard wide(wide_mutex_);
+    if (!wide_scheduler_) wide_scheduler_ = std::make_unique<HostScheduler>();
+    work_on(job, *wide_scheduler_);
+    return std::move(job.failure);
+  }
+  const bool large = job.order.clusters > 1 && launch.blocks * launch.threads >= kShareFrom;
   std::unique_lock team(team_mutex_, std::defer_lock);
   if (!large || helpers_ == 0 || !team.try_lock()) {
     work_on(job);
@@ -110,20 +117,23 @@ std::optional<HostFailure> HostExecutor::run(const HostLaunch& launch) {
 
 void HostExecutor::work_on(Job& job) {
   std::unique_ptr<HostScheduler> scheduler = borrow();
+  work_on(job, *scheduler);
+  give_back(std::move(scheduler));
+}
+
+void HostExecutor::work_on(Job& job, HostScheduler& scheduler) {
   const AlternateStack stack;
   const DefaultFloatingPoint floating_point;
-  const auto blocks = static_cast<std::uint64_t>(job.launch.blocks);
-  if (!scheduler->prepare(job.launch)) {
+  if (!scheduler.prepare(job.launch)) {
     job.fail(job.next, {"no memory for the stacks of its threads", nullptr});
   }
   while (!job.failed) {
     const std::int64_t at = job.next++;
-    if (at >= job.launch.blocks) break;
+    if (static_cast<std::uint64_t>(at) >= job.order.clusters) break;
     const auto step = static_cast<std::uint64_t>(at) * job.order.step;
-    const auto block = static_cast<std::int64_t>((job.order.first + step) % blocks);
-    if (!scheduler->run_block(job.launch, block)) job.fail(at, scheduler->failure());
+    const auto cluster = static_cast<std::int64_t>((job.order.first + step) % job.order.clusters);
+    if (!scheduler.run_cluster(job.launch, cluster)) job.fail(at, scheduler.failure());
   }
-  give_back(std::move(scheduler));
 }
 
 std::unique_ptr<HostScheduler> HostExecutor::borrow() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the blocks of host launches over the CPU's cores: small launches on the calling thread,
+// Runs the clusters of host launches over the CPU's cores: small launches on the calling thread,
 // larger ones with the help of threads that are kept, since a launch may take microseconds.
 #pragma once
 
@@ -24,7 +24,7 @@ class HostExecutor {
   HostExecutor(const HostExecutor&) = delete;
   ~HostExecutor();
 
-  // Runs every block, or up to the first failure seen.
+  // Runs every cluster, or up to the first failure seen.
   std::optional<HostFailure> run(const HostLaunch& launch);
 
  private:
@@ -32,12 +32,16 @@ class HostExecutor {
   std::unique_ptr<HostScheduler> borrow();
   void give_back(std::unique_ptr<HostScheduler> scheduler);
   void work_on(Job& job);
+  static void work_on(Job& job, HostScheduler& scheduler);
   void help();
   void start_helpers();
 
   const int helpers_;
   std::mutex schedulers_mutex_;
   std::vector<std::unique_ptr<HostScheduler>> schedulers_;  // idle
+
+  std::mutex wide_mutex_;  // held by the caller whose clusters have more threads than any block
+  std::unique_ptr<HostScheduler> wide_scheduler_;
 
   std::mutex team_mutex_;  // held by the caller whose job the helpers share
   std::mutex mutex_;       // guards what follows

@@ -9,8 +9,6 @@
 namespace rowsmith {
 namespace {
 
-using rowsmith_host::Place;
-
 constexpr int kWarp = 32;
 // Shared memory ends at a guard page but for rounding up to this border.
 constexpr std::size_t kSharedAlign = 16;
@@ -19,20 +17,15 @@ constexpr unsigned char kSharedSlack = 0xa5;
 // A pointer without constructor, found without a call: with either, every switch costs double.
 [[gnu::tls_model("initial-exec")]] constinit thread_local HostScheduler* running = nullptr;
 
-// Lines, never return addresses: a compiler may place one call at several.
-bool same_place(Place a, Place b) {
-  return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
-}
-
-std::string to_string(Place place) {
-  return std::string(place.file) + ":" + std::to_string(place.line);
-}
-
 std::uint64_t next_random(std::uint64_t& state) {  // xorshift64*, Vigna 2016
   state ^= state >> 12;
   state ^= state << 25;
   state ^= state >> 27;
   return state * 0x2545f4914f6cdd1dull;
+}
+
+std::size_t warps_of(const HostLaunch& launch) {  // a block
+  return static_cast<std::size_t>((launch.threads + kWarp - 1) / kWarp);
 }
 
 std::size_t round_up(std::size_t bytes) {
@@ -42,18 +35,24 @@ std::size_t round_up(std::size_t bytes) {
 }  // namespace
 
 bool HostScheduler::prepare(const HostLaunch& launch) {
-  if (fibers_.empty()) {
-    fibers_.resize(kMaxThreads);
-    warps_.resize(kMaxThreads / kWarp);
-    ready_.resize(kMaxThreads);
-  }
-  if (launch.shared_bytes > 0 && shared_pages_.empty()) {
-    shared_pages_ = GuardedPages::map(kMaxSharedBytes);
-    if (shared_pages_.empty()) return false;
-  }
+  const int fibers = launch.cluster * launch.threads;
   const int started = stacks_.count();
-  if (launch.threads <= started) return true;
-  const bool grown = stacks_.grow_to(launch.threads);
+  if (fibers_.size() < static_cast<std::size_t>(fibers)) {
+    fibers_.resize(static_cast<std::size_t>(std::max(kMaxThreads, fibers)));
+    ready_.resize(fibers_.size());
+    start_fibers(0);  // their stacks hold references to them
+  }
+  const auto blocks = static_cast<std::size_t>(launch.cluster);
+  if (blocks_.size() < blocks) blocks_.resize(blocks);
+  const std::size_t warps = blocks * warps_of(launch);
+  if (warps_.size() < warps) warps_.resize(warps);
+  for (std::size_t rank = 0; launch.shared_bytes > 0 && rank < blocks; ++rank) {
+    GuardedPages& pages = blocks_[rank].pages;
+    if (pages.empty()) pages = GuardedPages::map(kMaxSharedBytes);
+    if (pages.empty()) return false;
+  }
+  if (fibers <= stacks_.count()) return true;
+  const bool grown = stacks_.grow_to(fibers);
   start_fibers(started);
   return grown;
 }
@@ -64,45 +63,81 @@ void HostScheduler::start_fibers(int first) {
   }
 }
 
-bool HostScheduler::run_block(const HostLaunch& launch, std::int64_t block) {
+void HostScheduler::start_block(Block& block, std::int64_t index) {
+  const auto rank = static_cast<std::size_t>(&block - blocks_.data());
+  block.shared = nullptr;
+  if (launch_->shared_bytes > 0) {
+    unsigned char* base = block.pages.end() - round_up(launch_->shared_bytes);
+    block.shared = reinterpret_cast<char*>(base);
+    poison_shared(block);
+    std::fill(base + launch_->shared_bytes, block.pages.end(), kSharedSlack);
+  }
+  block.threads = &fibers_[rank * static_cast<std::size_t>(launch_->threads)];
+  block.barrier.arrived = block.left = 0;
+  block.warps = &warps_[rank * warps_of(*launch_)];
+  for (std::size_t i = 0; i < warps_of(*launch_); ++i) block.warps[i].meeting.arrived = 0;
+  for (int i = 0; i < launch_->threads; ++i) {
+    Fiber& fiber = block.threads[i];
+    static_cast<rowsmith_host::Thread&>(fiber) = {i, index, launch_->blocks, block.shared};
+    fiber.arrived = fiber.waited = false;
+  }
+}
+
+bool HostScheduler::run_cluster(const HostLaunch& launch, std::int64_t cluster) {
   launch_ = &launch;
-  char* shared = nullptr;
-  if (launch.shared_bytes > 0) {
-    unsigned char* base = shared_pages_.end() - round_up(launch.shared_bytes);
-    std::memset(base, launch.poison, launch.shared_bytes);
-    std::fill(base + launch.shared_bytes, shared_pages_.end(), kSharedSlack);
-    shared = reinterpret_cast<char*>(base);
+  first_block_ = cluster * launch.cluster;
+  for (int rank = 0; rank < launch.cluster; ++rank) {
+    start_block(blocks_[static_cast<std::size_t>(rank)], first_block_ + rank);
   }
-  for (int i = 0; i < launch.threads; ++i) {
-    Fiber& fiber = fibers_[static_cast<std::size_t>(i)];
-    static_cast<rowsmith_host::Thread&>(fiber) = {i, block, launch.blocks, shared};
-  }
-  for (Warp& warp : warps_) warp.meeting.arrived = 0;
-  barrier_.arrived = 0;
+  cluster_round_ = 0;
+  arrivals_ = 0;
   left_ = ready_count_ = 0;
-  random_ = (launch.seed * 0x9e3779b97f4a7c15ull + static_cast<std::uint64_t>(block)) | 1;
+  random_ = (launch.seed * 0x9e3779b97f4a7c15ull + static_cast<std::uint64_t>(cluster)) | 1;
   failed_ = faulted_ = false;
 #if ROWSMITH_TSAN
   outside_.tsan_fiber = __tsan_get_current_fiber();
 #endif
-  release(0, launch.threads);
+  release(fibers_.data(), fiber_count());
   running = this;
   run_next();
   running = nullptr;
   if (faulted_) report_fault(fault_address_, fault_access_);
   current_ = nullptr;
-  if (!failed_ && !shared_intact()) {
-    report("block " + std::to_string(block) + ": write past the end of the " +
-           std::to_string(launch.shared_bytes) + " bytes of shared memory");
+  if (!failed_ && launch.shared_bytes > 0) {
+    std::string misuse = misuse_of_shared();
+    if (!misuse.empty()) report(std::move(misuse));
   }
   if (failed_) start_fibers(0);  // those that stand somewhere in the kernel
   return !failed_;
 }
 
+void HostScheduler::poison_shared(const Block& block) const {
+  if (launch_->shared_bytes > 0) std::memset(block.shared, launch_->poison, launch_->shared_bytes);
+}
+
+std::string HostScheduler::misuse_of_shared() const {
+  const auto holds = [](const unsigned char* from, const unsigned char* to, unsigned char value) {
+    return std::all_of(from, to, [value](unsigned char byte) { return byte == value; });
+  };
+  for (int rank = 0; rank < launch_->cluster; ++rank) {
+    const Block& block = blocks_[static_cast<std::size_t>(rank)];
+    const auto* begin = reinterpret_cast<const unsigned char*>(block.shared);
+    const unsigned char* end = begin + launch_->shared_bytes;
+    const bool slack_whole = holds(end, block.pages.end(), kSharedSlack);
+    // It was poisoned anew as the last thread of a cluster's block left.
+    if (slack_whole && (launch_->cluster == 1 || holds(begin, end, launch_->poison))) continue;
+    return "block " + std::to_string(block.threads->block) +
+           (slack_whole ? ": write to its shared memory after all its threads have left the kernel"
+                        : ": write past the end of the " + std::to_string(launch_->shared_bytes) +
+                              " bytes of shared memory");
+  }
+  return {};
+}
+
 // ---- What runs on fibers ----
 
 void HostScheduler::fiber_main(boost::context::detail::transfer_t arrived) {
-  // Read once: a later block may run this fiber on another OS thread.
+  // Read once: a later cluster may run this fiber on another OS thread.
   HostScheduler& scheduler = *running;
   finish_switch(arrived, scheduler.current_->context);
   while (true) {
@@ -117,26 +152,27 @@ const rowsmith_host::Thread* HostScheduler::self() {
 
 void HostScheduler::sync(Place place) {
   HostScheduler& scheduler = *running;
-  scheduler.meet(scheduler.barrier_, State::kSync, 0, place);
-  if (scheduler.barrier_.arrived == scheduler.launch_->threads) {
-    scheduler.barrier_.arrived = 0;
-    scheduler.release(0, scheduler.launch_->threads);
+  Block& block = scheduler.home();
+  scheduler.meet(block.barrier, State::kSync, 0, place);
+  if (block.barrier.arrived == scheduler.launch_->threads) {
+    block.barrier.arrived = 0;
+    scheduler.release(block.threads, scheduler.launch_->threads);
   }
   scheduler.run_next();
 }
 
 unsigned HostScheduler::shfl_xor(unsigned value, int mask, Place place) {
   HostScheduler& scheduler = *running;
-  const int thread = scheduler.current_->index;
-  const int lane = thread % kWarp;
-  Warp& warp = scheduler.warps_[static_cast<std::size_t>(thread / kWarp)];
+  Fiber* const fiber = scheduler.current_;
+  const int lane = fiber->index % kWarp;
+  Warp& warp = scheduler.home().warps[fiber->index / kWarp];
   scheduler.meet(warp.meeting, State::kShuffle, mask, place);
   std::uint32_t(&values)[kWarp] = warp.values[warp.round % 2];
   values[lane] = value;
   if (warp.meeting.arrived == kWarp) {
     warp.meeting.arrived = 0;
     ++warp.round;
-    scheduler.release(thread - lane, kWarp);
+    scheduler.release(fiber - lane, kWarp);
   }
   scheduler.run_next();
   return values[(lane ^ mask) % kWarp];
@@ -146,8 +182,78 @@ void HostScheduler::misaligned(const void* address, int bytes, bool store, Place
   char digits[32];
   std::snprintf(digits, sizeof(digits), "%p", address);
   running->report(running->who() + ": misaligned " + std::to_string(bytes) + "-byte " +
-                  (store ? "store to " : "load from ") + digits + " at " + to_string(place));
+                  (store ? "store to " : "load from ") + digits + " at " + text_of(place));
   running->abandon();
+}
+
+// Arrival never switches: a thread runs on until it must wait.
+void HostScheduler::cluster_arrive(Place place) {
+  HostScheduler& scheduler = *running;
+  Fiber& fiber = *scheduler.current_;
+  if (fiber.arrived) {
+    scheduler.report(scheduler.who() + ": cluster_arrive at " + text_of(place) +
+                     " without a cluster_wait after that at " +
+                     text_of(scheduler.arrival_of(fiber)));
+    scheduler.abandon();
+  }
+  Place& first = scheduler.arrival_places_[scheduler.cluster_round_ % 2];
+  if (scheduler.arrivals_ == 0) {
+    first = place;
+  } else if (!same_place(place, first)) {
+    scheduler.report(scheduler.who() + ": divergent cluster_arrive at " + text_of(place) +
+                     ", where others arrived at " + text_of(first));
+    scheduler.abandon();
+  }
+  fiber.arrived = true;
+  fiber.round = scheduler.cluster_round_;
+  if (++scheduler.arrivals_ == scheduler.fiber_count()) {
+    scheduler.arrivals_ = 0;
+    ++scheduler.cluster_round_;
+    scheduler.release_cluster_waiters();
+  }
+}
+
+void HostScheduler::cluster_wait(Place place) {
+  HostScheduler& scheduler = *running;
+  Fiber& fiber = *scheduler.current_;
+  if (!fiber.arrived) {
+    scheduler.report(scheduler.who() + ": cluster_wait at " + text_of(place) +
+                     " without a cluster_arrive before it");
+    scheduler.abandon();
+  }
+  fiber.arrived = false;
+  fiber.waited = true;
+  if (fiber.round != scheduler.cluster_round_) return;  // all have arrived since
+  fiber.state = State::kClusterWait;
+  fiber.place = place;
+  scheduler.run_next();
+}
+
+void* HostScheduler::peer(const void* address, int bytes, int rank, Place place) {
+  HostScheduler& scheduler = *running;
+  const auto at =
+      static_cast<std::ptrdiff_t>(reinterpret_cast<std::uintptr_t>(address) -
+                                  reinterpret_cast<std::uintptr_t>(scheduler.current_->shared));
+  if (!scheduler.may_peer(at, bytes, rank, place)) scheduler.abandon();
+  return scheduler.blocks_[static_cast<std::size_t>(rank)].shared + at;
+}
+
+// No text may live in a frame that is abandoned, hence the two functions.
+bool HostScheduler::may_peer(std::ptrdiff_t at, int bytes, int rank, Place place) {
+  const auto shared = static_cast<std::ptrdiff_t>(launch_->shared_bytes);
+  const char* why = nullptr;
+  if (!current_->waited) {
+    why = " before a cluster_wait";
+  } else if (rank < 0 || rank >= launch_->cluster) {
+    why = " where the cluster has no such block";
+  } else if (shared == 0 || at < 0 || at > shared - bytes) {
+    why = " with an address outside of its own shared memory";
+  } else if (blocks_[static_cast<std::size_t>(rank)].left > 0) {
+    why = " after threads of that block have left the kernel";
+  }
+  if (why == nullptr) return true;
+  report(who() + ": peer of rank " + std::to_string(rank) + " at " + text_of(place) + why);
+  return false;
 }
 
 void HostScheduler::on_fault(const void* address, FaultAccess access) {
@@ -171,20 +277,29 @@ void HostScheduler::meet(Meeting& meeting, State kind, int mask, Place place) {
     const auto masked = [kind](int m) {
       return kind == State::kSync ? std::string() : " with mask " + std::to_string(m);
     };
-    report(who() + ": divergent " + what + " at " + to_string(place) + masked(mask) +
+    report(who() + ": divergent " + what + " at " + text_of(place) + masked(mask) +
            ", where thread " + std::to_string(meeting.first) + " waits at " +
-           to_string(meeting.place) + masked(meeting.mask));
+           text_of(meeting.place) + masked(meeting.mask));
     abandon();
   }
   ++meeting.arrived;
 }
 
-void HostScheduler::release(int first, int count) {
+void HostScheduler::release(Fiber* first, int count) {
   const bool down = launch_->schedule == HostSchedule::kDescending;
   for (int i = 0; i < count; ++i) {  // pushed last, run first
-    Fiber& fiber = fibers_[static_cast<std::size_t>(down ? first + i : first + count - 1 - i)];
+    Fiber& fiber = first[down ? i : count - 1 - i];
     fiber.state = State::kReady;
     ready_[static_cast<std::size_t>(ready_count_++)] = &fiber;
+  }
+}
+
+void HostScheduler::release_cluster_waiters() {
+  const int count = fiber_count();
+  const bool down = launch_->schedule == HostSchedule::kDescending;
+  for (int i = 0; i < count; ++i) {
+    Fiber& fiber = fibers_[static_cast<std::size_t>(down ? i : count - 1 - i)];
+    if (fiber.state == State::kClusterWait) release(&fiber, 1);
   }
 }
 
@@ -206,90 +321,38 @@ void HostScheduler::run_next() {
 }
 
 void HostScheduler::leave() {
+  if (current_->arrived) abandon_unwaited();
   current_->state = State::kLeft;
-  if (++left_ < launch_->threads) {
+  // What peers still read of a block that is gone differs between poisons.
+  if (launch_->cluster > 1 && ++home().left == launch_->threads) poison_shared(home());
+  if (++left_ < fiber_count()) {
     run_next();
   } else {
     switch_fiber(current_->context, outside_);
   }
 }
 
+// Apart from leave(), which every thread of every launch passes through.
+void HostScheduler::abandon_unwaited() {
+  report(who() + ": left the kernel without a cluster_wait after the cluster_arrive at " +
+         text_of(arrival_of(*current_)));
+  abandon();
+}
+
 void HostScheduler::abandon() {
   switch_fiber(current_->context, outside_);
 }
 
-// ---- Reports ----
-
-void HostScheduler::report(std::string text, const void* address) {
-  failed_ = true;
-  failure_.text = std::move(text);
-  failure_.address = address;
-}
-
-std::string HostScheduler::who() const {
-  return "block " + std::to_string(current_->block) + ", thread " + std::to_string(current_->index);
-}
-
-// One clause for each place where threads are, in the order of their first threads.
-std::string HostScheduler::describe_stuck() const {
-  struct Crowd {
-    const Fiber* first;
-    int count;
-  };
-  std::vector<Crowd> crowds;
-  for (int i = 0; i < launch_->threads; ++i) {
-    const Fiber& fiber = fibers_[static_cast<std::size_t>(i)];
-    const auto same = [&fiber](const Crowd& crowd) {
-      return crowd.first->state == fiber.state &&
-             (fiber.state == State::kLeft || same_place(crowd.first->place, fiber.place));
-    };
-    const auto found = std::find_if(crowds.begin(), crowds.end(), same);
-    if (found == crowds.end()) {
-      crowds.push_back({&fiber, 1});
-    } else {
-      ++found->count;
-    }
-  }
-  std::string text = "block " + std::to_string(current_->block) + ": stuck";
-  const char* separator = ": ";
-  for (const Crowd& crowd : crowds) {
-    text += separator + std::to_string(crowd.count) + " threads from thread " +
-            std::to_string(crowd.first->index);
-    if (crowd.first->state == State::kLeft) {
-      text += " have left the kernel";
-    } else {
-      text += crowd.first->state == State::kSync ? " wait in sync at " : " wait in shfl_xor at ";
-      text += to_string(crowd.first->place);
-    }
-    separator = ", ";
-  }
-  return text;
-}
-
-void HostScheduler::report_fault(const void* address, FaultAccess access) {
-  if (stacks_.overflowed(address)) return report(who() + ": overflowed its stack");
-  const char* what = access == FaultAccess::kWrite  ? ": write "
-                     : access == FaultAccess::kRead ? ": read "
-                                                    : ": access ";
-  if (launch_->shared_bytes == 0 || !shared_pages_.guards(address)) {
-    return report(who() + what, address);
-  }
-  const auto shared = static_cast<std::int64_t>(launch_->shared_bytes);
-  const std::int64_t at = static_cast<const char*>(address) - current_->shared;
-  report(who() + what + "at byte " + std::to_string(at) + " of " + std::to_string(shared) +
-         " bytes of shared memory");
-}
-
-bool HostScheduler::shared_intact() const {
-  if (launch_->shared_bytes == 0) return true;
-  const std::size_t slack = round_up(launch_->shared_bytes) - launch_->shared_bytes;
-  return std::all_of(shared_pages_.end() - slack, shared_pages_.end(),
-                     [](unsigned char byte) { return byte == kSharedSlack; });
-}
-
 const rowsmith_host::Table& HostScheduler::table() {
-  static constexpr rowsmith_host::Table kTable = {
-      rowsmith_host::kAbiVersion, sizeof(rowsmith_host::Table), self, sync, shfl_xor, misaligned};
+  static constexpr rowsmith_host::Table kTable = {rowsmith_host::kAbiVersion,
+                                                  sizeof(rowsmith_host::Table),
+                                                  self,
+                                                  sync,
+                                                  shfl_xor,
+                                                  misaligned,
+                                                  cluster_arrive,
+                                                  cluster_wait,
+                                                  peer};
   return kTable;
 }
 

@@ -33,7 +33,7 @@ DeviceFacts row(int capability, const char* name, int sm_count, std::int64_t l2_
   facts.max_blocks_per_sm = sm.blocks;
   facts.shared_bytes_per_sm = sm.shared_kib * kKiB;
   facts.shared_bytes_per_block = sm.shared_block_kib * kKiB;
-  facts.max_cluster = capability >= 90 ? 8 : 1;
+  facts.max_cluster = max_cluster_of(capability);
   return facts;
 }
 
@@ -71,6 +71,12 @@ class CompileOnlyDevice final : public Device {
 
 }  // namespace
 
+int max_cluster_of(int capability) {
+  if (capability == 90 || capability == 100 || capability == 103)
+    return 16;  // above 8, a kernel must ask
+  return capability >= 90 ? 8 : 1;
+}
+
 const std::vector<DeviceFacts>& nominal_devices() {
   constexpr SmLimits kTuring{1024, 16, 64, 64}, kAmpere{2048, 32, 164, 163};
   constexpr SmLimits kOrin{1536, 16, 164, 163}, kGa102{1536, 16, 100, 99};
@@ -102,6 +108,7 @@ DeviceFacts nominal_facts(int capability) {
   if (best.capability != capability) {
     best.name = "sm_" + std::to_string(capability) + ", taken as " + best.name;
     best.capability = capability;
+    best.max_cluster = max_cluster_of(capability);
   }
   return best;
 }

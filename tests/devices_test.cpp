@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace rowsmith {
 namespace {
 
@@ -53,6 +55,14 @@ TEST(NominalFacts, OfAnUnlistedArchitectureAreTheNearestBelow) {
   EXPECT_EQ(facts.capability, 88);
   EXPECT_EQ(facts.sm_count, nominal_facts(87).sm_count);
   EXPECT_NE(facts.name, nominal_facts(87).name);
+}
+
+TEST(NominalFacts, HaveTheClustersOfTheirCapability) {
+  for (const auto& [capability, blocks] :
+       {std::pair(80, 1), {89, 1}, {90, 16}, {100, 16}, {101, 8}, {103, 16}, {120, 8}}) {
+    EXPECT_EQ(max_cluster_of(capability), blocks) << capability;
+    EXPECT_EQ(nominal_facts(capability).max_cluster, blocks) << capability;
+  }
 }
 
 TEST(CompileOnlyDevice, RefusesEverythingElseByName) {

@@ -27,7 +27,7 @@ TEST(HostDevice, DescribesItself) {
   EXPECT_EQ(facts.capability, 0);
   EXPECT_FALSE(facts.name.empty());
   EXPECT_GE(facts.sm_count, 1);
-  EXPECT_EQ(facts.max_cluster, 1);
+  EXPECT_EQ(facts.max_cluster, 8);
   EXPECT_GT(facts.l2_bytes, 0);
   EXPECT_THAT(device->binary_key(), HasSubstr(facts.compiler));
   EXPECT_FALSE(device->is_capturing(nullptr).value());
@@ -158,7 +158,10 @@ TEST(HostDevice, RefusesShapesThatAGpuWould) {
             "launch failed: kernel 'k': 257 threads a block, where 1 to 256 are allowed");
   EXPECT_EQ(run(shape_of(0, 32)), "launch failed: kernel 'k': a grid of 0 blocks");
   EXPECT_THAT(run(shape_of(1, 32, 227 * 1024 + 1)), HasSubstr("232449 bytes of shared memory"));
-  EXPECT_THAT(run({2, 32, 2, 0}), HasSubstr("no clusters"));
+  EXPECT_EQ(run({3, 32, 2, 0}),
+            "launch failed: kernel 'k': clusters of 2 blocks, where 1 to 8 that divide the grid of "
+            "3 are allowed");
+  EXPECT_THAT(run({9, 32, 9, 0}), HasSubstr("clusters of 9 blocks"));
   EXPECT_EQ(loaded.device->run({loaded.kernel, shape_of(1, 1), "", 1}).message(),
             "kernel 'k': takes 24 bytes of parameters, not 1");
 }

@@ -171,7 +171,7 @@ struct DeviceFacts {
   int registers_per_sm = 65536;
   std::int64_t shared_bytes_per_sm = 0;
   std::int64_t shared_bytes_per_block = 0;  // opt-in limit
-  int max_cluster = 1;                      // portable cluster size; 1 where there are none
+  int max_cluster = 1;                      // largest cluster a kernel may ask for
   int driver_version = 0;                   // 13000 for 13.0; 0 on the host device
   std::string compiler;                     // "nvrtc 13.0", "g++ 12.2.0": evidence and binary key
 };
