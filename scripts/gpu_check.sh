@@ -77,7 +77,7 @@ run_sanitizer() {
   fi
   for tool in memcheck racecheck; do
     check "sanitizer_$tool" 300 "$sanitizer" --tool "$tool" --error-exitcode 9 \
-      "$stage/bin/kernel_cases_test" --gtest_filter='Cuda/*A18_*:Cuda/*A29_*:Cuda/*A24_*' \
+      "$stage/bin/kernel_cases_test" --gtest_filter='Cuda/*A11_*:Cuda/*A18_*:Cuda/*A29_*:Cuda/*A24_*' \
       --gtest_brief=1
   done
 }

@@ -90,6 +90,13 @@ TEST_F(KernelLarge, A24_MoreRowsThanAGridIsTall) {
   }
 }
 
+TEST_F(KernelLarge, RowsBeyondOneBlockByTheDefault) {
+  for (const std::int64_t cols : {131072, 151937, 262144, 524289}) {
+    expect_uniform_tail(DType::kF16, 1, cols, nullptr);
+    expect_uniform_tail(DType::kF16, 17, cols, nullptr, 1);
+  }
+}
+
 TEST_F(KernelLarge, OneRowOfManyMillions) {
   const Config generic = generic_config();
   expect_uniform_tail(DType::kF16, 1, 20'000'003, &generic);
