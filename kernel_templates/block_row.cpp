@@ -3,7 +3,7 @@
 // The space of `block_row`: threads, blocks a multiprocessor, and RowSlice's axes.
 #include "block_row_text.h"
 #include "kernel_templates/families.h"
-#include "kernel_templates/space.h"
+#include "kernel_templates/row_family.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,46 +11,13 @@
 namespace rowsmith {
 namespace {
 
-const std::vector<Axis>& axes() {
-  static const std::vector<Axis> value{
-      {"threads", {"64", "96", "128", "192", "256", "384", "512", "768", "1024"}},
-      {"min_blocks", {"1", "2", "3", "4", "6", "8"}},
-      pack_axis(),
-      start_axis(),
-      keep_axis(),
-      load_axis(),
-      store_axis()};
-  return value;
-}
-
-class BlockRow final : public Family {
+class BlockRow final : public RowFamily {
  public:
-  std::string_view name() const override { return "block_row"; }
-  std::string_view summary() const override {
-    return "a block a row, row in registers, one merged (max, sum) reduction";
-  }
-  std::string_view text() const override { return detail::kBlockRowText; }
-  std::string_view digest() const override { return detail::kBlockRowDigest; }
-  bool exact() const override { return true; }
-
-  std::vector<Config> space(const Problem& problem, const DeviceFacts& facts) const override {
-    return enumerate(name(), axes(),
-                     [&](const Config& config) { return why_not(problem, facts, config); });
-  }
-
-  std::string why_illegal(const Problem& problem, const DeviceFacts& facts,
-                          const Config& config) const override {
-    std::string why = check_axes(name(), axes(), config);
-    if (!why.empty()) return why;
-    const char* reason = why_not(problem, facts, config);
-    return reason == nullptr ? "" : std::string(name()) + ": " + reason;
-  }
-
-  std::string traits(const Problem& problem, const Config& config) const override {
-    const int threads = config.number("threads");
-    return row_slice_traits(problem, config, threads) + int_trait("kThreads", threads) +
-           int_trait("kMinBlocks", config.number("min_blocks"));
-  }
+  BlockRow()
+      : RowFamily({"block_row", "a block a row, row in registers, one merged (max, sum) reduction",
+                   detail::kBlockRowText, detail::kBlockRowDigest},
+                  {{"threads", {"64", "96", "128", "192", "256", "384", "512", "768", "1024"}},
+                   {"min_blocks", {"1", "2", "3", "4", "6", "8"}}}) {}
 
   Geometry geometry(const Problem&, const Config& config) const override {
     const int threads = config.number("threads");
@@ -60,13 +27,14 @@ class BlockRow final : public Family {
   double rank(const Problem& problem, const DeviceFacts& facts,
               const Config& config) const override;
 
- private:
-  const char* why_not(const Problem& problem, const DeviceFacts& facts,
-                      const Config& config) const {
-    for (const char* reason : {check_row_problem(problem), check_pack(problem, config),
-                               check_load(problem, config), check_keep(problem, config)}) {
-      if (reason != nullptr) return reason;
-    }
+ protected:
+  int lanes(const Config& config) const override { return config.number("threads"); }
+  std::string own_traits(const Config& config) const override {
+    return int_trait("kThreads", config.number("threads")) +
+           int_trait("kMinBlocks", config.number("min_blocks"));
+  }
+  const char* own_why_not(const Problem& problem, const DeviceFacts& facts,
+                          const Config& config) const override {
     const int threads = config.number("threads");
     if (problem.cols / config.number("pack") <= threads / 2) return "fewer packs than threads";
     const int held = registers_for_row(problem, config, threads);

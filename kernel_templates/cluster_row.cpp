@@ -2,7 +2,7 @@
 //
 // The space of `cluster_row`: blocks a cluster, threads, and RowSlice's axes.
 #include "kernel_templates/families.h"
-#include "kernel_templates/space.h"
+#include "kernel_templates/row_family.h"
 
 #include "cluster_row_text.h"
 
@@ -12,48 +12,15 @@
 namespace rowsmith {
 namespace {
 
-const std::vector<Axis>& axes() {
-  static const std::vector<Axis> value{{"cluster", {"2", "4", "8", "16"}},
-                                       {"threads", {"128", "256", "384", "512", "768", "1024"}},
-                                       {"min_blocks", {"1", "2", "4"}},
-                                       pack_axis(),
-                                       start_axis(),
-                                       keep_axis(),
-                                       load_axis(),
-                                       store_axis()};
-  return value;
-}
-
-class ClusterRow final : public Family {
+class ClusterRow final : public RowFamily {
  public:
-  std::string_view name() const override { return "cluster_row"; }
-  std::string_view summary() const override {
-    return "a cluster of blocks a row, row in registers, one exchange (sm_90 and later)";
-  }
-  std::string_view text() const override { return detail::kClusterRowText; }
-  std::string_view digest() const override { return detail::kClusterRowDigest; }
-  bool exact() const override { return true; }
-
-  std::vector<Config> space(const Problem& problem, const DeviceFacts& facts) const override {
-    if (facts.max_cluster < 2) return {};
-    return enumerate(name(), axes(),
-                     [&](const Config& config) { return why_not(problem, facts, config); });
-  }
-
-  std::string why_illegal(const Problem& problem, const DeviceFacts& facts,
-                          const Config& config) const override {
-    std::string why = check_axes(name(), axes(), config);
-    if (!why.empty()) return why;
-    const char* reason = why_not(problem, facts, config);
-    return reason == nullptr ? "" : std::string(name()) + ": " + reason;
-  }
-
-  std::string traits(const Problem& problem, const Config& config) const override {
-    return row_slice_traits(problem, config, lanes(config)) +
-           int_trait("kCluster", config.number("cluster")) +
-           int_trait("kThreads", config.number("threads")) +
-           int_trait("kMinBlocks", config.number("min_blocks"));
-  }
+  ClusterRow()
+      : RowFamily({"cluster_row",
+                   "a cluster of blocks a row, row in registers, one exchange (sm_90 and later)",
+                   detail::kClusterRowText, detail::kClusterRowDigest},
+                  {{"cluster", {"2", "4", "8", "16"}},
+                   {"threads", {"128", "256", "384", "512", "768", "1024"}},
+                   {"min_blocks", {"1", "2", "4"}}}) {}
 
   Geometry geometry(const Problem&, const Config& config) const override {
     return {1, config.number("threads"), config.number("cluster"), lanes(config) / 32 * 8};
@@ -62,18 +29,18 @@ class ClusterRow final : public Family {
   double rank(const Problem& problem, const DeviceFacts& facts,
               const Config& config) const override;
 
- private:
-  static int lanes(const Config& config) {
+ protected:
+  int lanes(const Config& config) const override {
     return config.number("threads") * config.number("cluster");
   }
-
-  const char* why_not(const Problem& problem, const DeviceFacts& facts,
-                      const Config& config) const {
+  std::string own_traits(const Config& config) const override {
+    return int_trait("kCluster", config.number("cluster")) +
+           int_trait("kThreads", config.number("threads")) +
+           int_trait("kMinBlocks", config.number("min_blocks"));
+  }
+  const char* own_why_not(const Problem& problem, const DeviceFacts& facts,
+                          const Config& config) const override {
     if (config.number("cluster") > facts.max_cluster) return "the device has no such clusters";
-    for (const char* reason : {check_row_problem(problem), check_pack(problem, config),
-                               check_load(problem, config), check_keep(problem, config)}) {
-      if (reason != nullptr) return reason;
-    }
     // A cluster costs more than a block; below a pack for each thread it has nothing to do.
     if (problem.cols / config.number("pack") < lanes(config)) return "fewer packs than threads";
     const int held = registers_for_row(problem, config, lanes(config));

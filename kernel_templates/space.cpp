@@ -150,25 +150,13 @@ std::string row_slice_traits(const Problem& problem, const Config& config, int l
   return text;
 }
 
-const Axis& pack_axis() {
-  static const Axis axis{"pack", {"1", "2", "4", "8"}};
-  return axis;
-}
-const Axis& start_axis() {
-  static const Axis axis{"start", {"aligned", "any"}};
-  return axis;
-}
-const Axis& keep_axis() {
-  static const Axis axis{"keep", {"f32", "packed"}};
-  return axis;
-}
-const Axis& load_axis() {
-  static const Axis axis{"load", {"default", "nc", "cs"}};
-  return axis;
-}
-const Axis& store_axis() {
-  static const Axis axis{"store", {"default", "cs"}};
-  return axis;
+const std::vector<Axis>& row_slice_axes() {
+  static const std::vector<Axis> axes{{"pack", {"1", "2", "4", "8"}},
+                                      {"start", {"aligned", "any"}},
+                                      {"keep", {"f32", "packed"}},
+                                      {"load", {"default", "nc", "cs"}},
+                                      {"store", {"default", "cs"}}};
+  return axes;
 }
 
 double pack_rank(const Problem& problem, int pack) {

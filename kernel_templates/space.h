@@ -50,12 +50,8 @@ std::string row_slice_traits(const Problem& problem, const Config& config, int l
 // "static constexpr int kThreads = 256;" (locale-free).
 std::string int_trait(std::string_view name, long long value);
 
-// Values of the axes shared by the row families.
-const Axis& pack_axis();
-const Axis& start_axis();
-const Axis& keep_axis();
-const Axis& load_axis();
-const Axis& store_axis();
+// RowSlice's axes: pack, start, keep, load, store.
+const std::vector<Axis>& row_slice_axes();
 
 // What all families' ranks share. Full packs come first: narrow ones cost 15 to 40 % (pack 1 on
 // f16), more than any other axis. Policies come last: they move 1 %, so each alternative stands

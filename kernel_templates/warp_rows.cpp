@@ -2,7 +2,7 @@
 //
 // The space of `warp_rows`: lanes a row, rows a group, threads, and RowSlice's axes.
 #include "kernel_templates/families.h"
-#include "kernel_templates/space.h"
+#include "kernel_templates/row_family.h"
 #include "warp_rows_text.h"
 
 #include <algorithm>
@@ -10,46 +10,14 @@
 namespace rowsmith {
 namespace {
 
-const std::vector<Axis>& axes() {
-  static const std::vector<Axis> value{{"lanes", {"1", "2", "4", "8", "16", "32"}},
-                                       {"rows", {"1", "2", "4", "8"}},
-                                       {"threads", {"64", "128", "256"}},
-                                       pack_axis(),
-                                       start_axis(),
-                                       keep_axis(),
-                                       load_axis(),
-                                       store_axis()};
-  return value;
-}
-
-class WarpRows final : public Family {
+class WarpRows final : public RowFamily {
  public:
-  std::string_view name() const override { return "warp_rows"; }
-  std::string_view summary() const override {
-    return "1 to 32 lanes a row, several rows a group, rows in registers";
-  }
-  std::string_view text() const override { return detail::kWarpRowsText; }
-  std::string_view digest() const override { return detail::kWarpRowsDigest; }
-  bool exact() const override { return true; }
-
-  std::vector<Config> space(const Problem& problem, const DeviceFacts& facts) const override {
-    return enumerate(name(), axes(),
-                     [&](const Config& config) { return why_not(problem, facts, config); });
-  }
-
-  std::string why_illegal(const Problem& problem, const DeviceFacts& facts,
-                          const Config& config) const override {
-    std::string why = check_axes(name(), axes(), config);
-    if (!why.empty()) return why;
-    const char* reason = why_not(problem, facts, config);
-    return reason == nullptr ? "" : std::string(name()) + ": " + reason;
-  }
-
-  std::string traits(const Problem& problem, const Config& config) const override {
-    return row_slice_traits(problem, config, config.number("lanes")) +
-           int_trait("kRows", config.number("rows")) +
-           int_trait("kThreads", config.number("threads")) + int_trait("kMinBlocks", 1);
-  }
+  WarpRows()
+      : RowFamily({"warp_rows", "1 to 32 lanes a row, several rows a group, rows in registers",
+                   detail::kWarpRowsText, detail::kWarpRowsDigest},
+                  {{"lanes", {"1", "2", "4", "8", "16", "32"}},
+                   {"rows", {"1", "2", "4", "8"}},
+                   {"threads", {"64", "128", "256"}}}) {}
 
   Geometry geometry(const Problem&, const Config& config) const override {
     const int threads = config.number("threads");
@@ -59,19 +27,21 @@ class WarpRows final : public Family {
   double rank(const Problem& problem, const DeviceFacts& facts,
               const Config& config) const override;
 
- private:
-  const char* why_not(const Problem& problem, const DeviceFacts& facts,
-                      const Config& config) const {
-    for (const char* reason : {check_row_problem(problem), check_pack(problem, config),
-                               check_load(problem, config), check_keep(problem, config)}) {
-      if (reason != nullptr) return reason;
-    }
-    const int lanes = config.number("lanes"), rows = config.number("rows");
+ protected:
+  int lanes(const Config& config) const override { return config.number("lanes"); }
+  std::string own_traits(const Config& config) const override {
+    return int_trait("kRows", config.number("rows")) +
+           int_trait("kThreads", config.number("threads")) + int_trait("kMinBlocks", 1);
+  }
+  const char* own_why_not(const Problem& problem, const DeviceFacts& facts,
+                          const Config& config) const override {
+    const int row_lanes = lanes(config), rows = config.number("rows");
     // Beyond this, lanes would have nothing to hold (twice the padded row is the bound).
-    if (lanes > 1 && lanes / 2 * config.number("pack") >= power_of_two_at_least(problem.cols)) {
+    if (row_lanes > 1 &&
+        row_lanes / 2 * config.number("pack") >= power_of_two_at_least(problem.cols)) {
       return "more lanes than the row has packs";
     }
-    const int held = rows * registers_for_row(problem, config, lanes);
+    const int held = rows * registers_for_row(problem, config, row_lanes);
     // 128 held registers compile without a spill at 256 threads and below on sm_90; past 96 only
     // one row a group keeps that true. 24 more are addresses and temporaries.
     if (held > (rows == 1 ? 128 : 96)) return "rows do not fit the registers";
@@ -87,16 +57,16 @@ class WarpRows final : public Family {
 // 1.06 / 1.01, packed 1.04. Threads and policies move less than 1 %.
 double WarpRows::rank(const Problem& problem, const DeviceFacts& facts,
                       const Config& config) const {
-  const int lanes = config.number("lanes"), rows = config.number("rows");
+  const int row_lanes = lanes(config), rows = config.number("rows");
   const int pack = config.number("pack"), threads = config.number("threads");
   const double row_bytes = static_cast<double>(problem.cols * bytes_of_wider(problem));
   double rank = pack_rank(problem, pack) + policy_rank(problem, config);
   // 16 to 32 bytes a lane; a lane that walks further alone loses coalescing.
-  const double lane_bytes = std::max(row_bytes / lanes, 16.0);
+  const double lane_bytes = std::max(row_bytes / row_lanes, 16.0);
   rank += (lane_bytes > 24 ? 0.7 : 0.5) * octaves_from(lane_bytes, 24);
   rank += 0.3 * octaves_from(rows, 1);
   // Few rows: spread them over all multiprocessors first.
-  const double blocks = static_cast<double>(problem.rows) * lanes * rows / threads;
+  const double blocks = static_cast<double>(problem.rows) * row_lanes * rows / threads;
   rank += 0.1 * octaves_from(threads, blocks < 4.0 * facts.sm_count ? 64 : 128);
   if (config.get("keep") == "packed") rank += 0.2;
   if (row_bytes > 2048) rank += octaves_from(row_bytes, 2048);  // a block's work
