@@ -60,14 +60,17 @@ void StoreFile::close() {
 
 Status StoreFile::open() {
   close();
-  // The third round is for a file that another process replaced between two looks at it.
+  // Further rounds are for a file that other processes set aside or replace between two looks at
+  // it.
   Status status;
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 5; ++round) {
     if (!options_.read_only && !exists(options_.path)) {
       if (Status made = make(); !made.ok()) return made;
     }
     status = open_existing();
-    if (status.ok() || options_.read_only || status.code() != Code::kCacheDamaged) return status;
+    if (status.ok() || options_.read_only) return status;
+    if (!stamp_of_path().same_file(stamp_)) continue;
+    if (status.code() != Code::kCacheDamaged) return status;
     if (Status moved = set_aside(status.message()); !moved.ok()) return moved;
   }
   return status;

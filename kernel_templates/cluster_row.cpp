@@ -49,10 +49,10 @@ class ClusterRow final : public RowFamily {
   }
 };
 
-// Octaves from where each axis is expected to be best. Reasons, not yet fitted as block_row's are:
-// the exchange costs about 1 us, so blocks that hold the row alone keep it; few long rows want all
-// multiprocessors; many want small clusters, which leave fewer multiprocessors unused (a GPC's
-// number of them is not a multiple of 8).
+// Octaves from where each axis is expected to be best. Evidence: winners of `tune softmax` on an
+// H200, 2026-11-30, as cluster x threads (bytes a lane): f32 512 x 50257 4 x 384 (131), 256 x
+// 128256 8 x 512 (125), 64 x 151936 8 x 512 (148), 16 x 262144 16 x 256 (256), 1 x 131072 16 x 256
+// (128); f16 512 x 50257 2 x 256 (196), 64 x 151936 8 x 512 (74), 16 x 262144 16 x 256 (128).
 double ClusterRow::rank(const Problem& problem, const DeviceFacts& facts,
                         const Config& config) const {
   const int threads = config.number("threads"), cluster = config.number("cluster");
@@ -60,15 +60,16 @@ double ClusterRow::rank(const Problem& problem, const DeviceFacts& facts,
   const double row_bytes = static_cast<double>(problem.cols * bytes_of_wider(problem));
   const double lane_bytes = row_bytes / lanes(config);
   double rank = pack_rank(problem, pack) + policy_rank(problem, config);
-  // Few rows: as many multiprocessors as there are; many: the fewest blocks that hold the row.
-  const double wanted = static_cast<double>(facts.sm_count) / static_cast<double>(problem.rows);
-  rank += 0.3 * octaves_from(cluster, std::clamp(wanted, 2.0, 16.0));
-  rank += 0.4 * octaves_from(std::max(lane_bytes, 16.0), 96);
-  rank += 0.1 * octaves_from(threads, 256);
+  // Few rows: as many multiprocessors as there are.
+  const double wanted = 2.0 * facts.sm_count / static_cast<double>(problem.rows);
+  rank += 0.2 * octaves_from(cluster, std::clamp(wanted, 4.0, 16.0));
+  const bool alone = problem.rows * 16 <= facts.sm_count;
+  rank += 0.4 * octaves_from(std::max(lane_bytes, 16.0), alone ? 64 : 128);
+  rank += 0.25 * octaves_from(threads, 384);
   rank += 0.05 * octaves_from(config.number("min_blocks"), 1);
   const double packs = std::max(1.0, static_cast<double>(problem.cols / pack));
   rank += octaves_from(std::ceil(packs / lanes(config)) * lanes(config), packs);
-  if (config.get("keep") == "packed") rank += 0.2;
+  rank += keep_rank(problem, config, lanes(config));
   // A row that one block holds is a block's, unless rows are too few to fill the device.
   const bool few = problem.rows * 2 <= facts.sm_count;
   rank += 0.5 + std::max(0.0, (few ? 0.3 : 1.0) * std::log2((few ? 32768 : 131072) / row_bytes));

@@ -65,7 +65,7 @@ class Ladder {
   Result<Choice> pinned() {
     const std::string illegal = why_illegal(in_.problem, in_.facts, *in_.pin);
     if (!illegal.empty()) {
-      return Status(Code::kInvalidArgument, "the pinned config " + to_string(*in_.pin) +
+      return Status(Code::kInvalidArgument, "the pinned config (ROWSMITH_PIN, or RuntimeOptions::pin) " + to_string(*in_.pin) +
                                                 " is not legal for " + to_string(in_.problem) +
                                                 ": " + illegal);
     }

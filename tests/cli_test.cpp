@@ -112,6 +112,12 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{"import /no/such/file", "/no/such/file cannot be read: No such file"},
         Misuse{"list --cache /dev/null", "--cache: '/dev/null' is not a directory"}));
 
+TEST_F(Cli, AnEmptyCacheNameIsRefused) {
+  std::ostringstream out, err;
+  EXPECT_EQ(tune_cli({"list", "--cache", ""}, out, err, nullptr), kExitUsage);
+  EXPECT_NE(err.str().find("--cache: '' is not a directory"), std::string::npos) << err.str();
+}
+
 TEST_F(Cli, WrongVariableExitsTwoNamingIt) {
   setenv("ROWSMITH_ON_MISS", "maybe", 1);
   const int status = tune("list --cache " + path("cache"));

@@ -56,7 +56,8 @@ TEST_F(NvrtcCompile, EveryFamilyForEveryArchitecture) {
   for (const int arch : archs_) {
     for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
       const std::vector<Instance> sampled = sample(dtype, nominal_facts(arch), turn++);
-      EXPECT_EQ(sampled.size(), catalog().size()) << "a family was left out";
+      const std::size_t absent = arch < 90 ? 1 : 0;  // cluster_row
+      EXPECT_EQ(sampled.size(), catalog().size() - absent) << "a family was left out";
       for (const Instance& instance : sampled) {
         const std::string name =
             to_string(instance.config) + " " + to_string(dtype) + " sm_" + std::to_string(arch);

@@ -224,7 +224,8 @@ bool ProblemTuner::confirm(std::size_t i) {
 Status ProblemTuner::why_none_stands() const {
   if (!memory_failure_.ok()) return memory_failure_;
   if (outcome_.rejections.empty()) {
-    return Status(Code::kNotTuned, "the budget ended before anything was timed");
+    return passed_over_.ok() ? Status(Code::kNotTuned, "the budget ended before anything was timed")
+                             : passed_over_;
   }
   const Rejection& first = outcome_.rejections.front();
   return Status(first.code, "no candidate stands of " + std::to_string(built_.size()) + "; " +
@@ -257,8 +258,8 @@ void ProblemTuner::reject(std::size_t i, const Status& why) {
   switch (why.code()) {
     case Code::kDeviceLost: end_with(TuneOutcome::State::kFailed, why.with_context(config)); return;
     case Code::kOutOfMemory: memory_failure_ = why.with_context(config); return;
-    case Code::kNotTuned:
-    case Code::kUnsupported: return;
+    case Code::kNotTuned: return;
+    case Code::kUnsupported: passed_over_ = why; return;
     default: break;
   }
   Rejection rejection{class_,     outcome_.problem,

@@ -74,6 +74,7 @@ class ProblemTuner {
   std::int64_t floor_ns_ = 0;
   bool finals_begun_ = false;
   Status memory_failure_;  // of the last candidate that found no memory
+  Status passed_over_;     // why the last candidate was that the device does not support
   Accuracy accuracy_;
   std::string compared_;
 };

@@ -98,7 +98,11 @@ class Grammar {
 
   CLI::App* add(const std::string& name, const std::string& summary, Command command) {
     CLI::App* sub = app_.add_subcommand(name, summary);
-    sub->add_option("--cache", args_.cache, "The cache directory")->type_name("DIR");
+    sub->add_option("--cache", args_.cache, "The cache directory")
+        ->type_name("DIR")
+        ->check([](const std::string& value) {  // a script's unset variable means no default
+          return std::string(value.empty() ? "'' is not a directory" : "");
+        });
     sub->add_flag("--json", args_.json, "One JSON document on stdout, all else on stderr");
     sub->callback([this, command] { command_ = command; });
     return sub;
