@@ -22,7 +22,8 @@ const std::vector<CopyVariant>& copy_variants() {
   static const std::vector<CopyVariant> variants{
       {256, 1, "nc", "cs"},      {256, 2, "nc", "cs"},      {256, 4, "nc", "cs"},
       {512, 4, "nc", "cs"},      {1024, 1, "nc", "cs"},     {256, 1, "nc", "default"},
-      {256, 4, "nc", "default"}, {512, 2, "nc", "default"},
+      {256, 4, "nc", "default"}, {512, 2, "nc", "default"}, {64, 4, "nc", "default"},
+      {128, 4, "nc", "cs"},
   };
   return variants;
 }

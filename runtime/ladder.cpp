@@ -65,9 +65,10 @@ class Ladder {
   Result<Choice> pinned() {
     const std::string illegal = why_illegal(in_.problem, in_.facts, *in_.pin);
     if (!illegal.empty()) {
-      return Status(Code::kInvalidArgument, "the pinned config (ROWSMITH_PIN, or RuntimeOptions::pin) " + to_string(*in_.pin) +
-                                                " is not legal for " + to_string(in_.problem) +
-                                                ": " + illegal);
+      return Status(Code::kInvalidArgument,
+                    "the pinned config (ROWSMITH_PIN, or RuntimeOptions::pin) " +
+                        to_string(*in_.pin) + " is not legal for " + to_string(in_.problem) + ": " +
+                        illegal);
     }
     if (take(Source::kPinned, *in_.pin, power_of_two_bucket(rows_))) {
       choice_.reasons.push_back("the config is pinned: stored winners are not asked");
