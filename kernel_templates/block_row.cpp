@@ -64,7 +64,7 @@ double BlockRow::rank(const Problem& problem, const DeviceFacts& facts,
   const double packs = std::max(1.0, static_cast<double>(problem.cols / pack));
   rank += octaves_from(std::ceil(packs / threads) * threads, packs);
   rank += 0.05 * octaves_from(config.number("min_blocks"), std::clamp(1024.0 / threads, 1.0, 4.0));
-  rank += keep_rank(problem, config, lanes(config));
+  rank += keep_rank(config);
   // Where the row all but fills the registers, a spill is likely.
   const int share = facts.registers_per_sm / (threads * config.number("min_blocks"));
   if (registers_for_row(problem, config, threads) + 24 > share) rank += 0.3;

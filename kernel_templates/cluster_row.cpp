@@ -69,7 +69,7 @@ double ClusterRow::rank(const Problem& problem, const DeviceFacts& facts,
   rank += 0.05 * octaves_from(config.number("min_blocks"), 1);
   const double packs = std::max(1.0, static_cast<double>(problem.cols / pack));
   rank += octaves_from(std::ceil(packs / lanes(config)) * lanes(config), packs);
-  rank += keep_rank(problem, config, lanes(config));
+  rank += keep_rank(config);
   // A row that one block holds is a block's, unless rows are too few to fill the device.
   const bool few = problem.rows * 2 <= facts.sm_count;
   rank += 0.5 + std::max(0.0, (few ? 0.3 : 1.0) * std::log2((few ? 32768 : 131072) / row_bytes));

@@ -172,12 +172,11 @@ double policy_rank(const Problem& problem, const Config& config) {
 }
 
 // H200, 2026-11-30: packed costs 2 to 8 % where a lane holds up to 32 values (f16 4096 x 1000, 2048
-// x 32000) and is worth 15 to 40 % where it would hold more f32 than fit (f16 512 x 50257: 62.6 us
-// kept in f32, 35.9 us packed).
-double keep_rank(const Problem& problem, const Config& config, int lanes) {
-  if (size_of(problem.in) != 2) return 0;
-  const bool many = problem.cols / lanes > 48;
-  return many == (config.get("keep") == "packed") ? 0 : 0.2;
+// x 32000), and more where it holds 98 (f16 512 x 50257 in clusters: 36.2 us kept in f32, 41.7
+// packed). Preferring it beyond 48 values was tried and made four of five long-row defaults slower,
+// f16 64 x 151936 by 16 %. It is for rows that fit no other way.
+double keep_rank(const Config& config) {
+  return config.get("keep") == "packed" ? 0.2 : 0;
 }
 
 std::int64_t bytes_of_wider(const Problem& problem) {

@@ -58,8 +58,7 @@ const std::vector<Axis>& row_slice_axes();
 // behind a step of any other axis.
 double pack_rank(const Problem& problem, int pack);
 double policy_rank(const Problem& problem, const Config& config);
-// Keeping exponentials against keeping the row packed, for `lanes` lanes a row.
-double keep_rank(const Problem& problem, const Config& config, int lanes);
+double keep_rank(const Config& config);
 // Bytes of an element on the side where they are more.
 std::int64_t bytes_of_wider(const Problem& problem);
 
