@@ -71,9 +71,14 @@ double ClusterRow::rank(const Problem& problem, const DeviceFacts& facts,
   rank += octaves_from(std::ceil(packs / lanes(config)) * lanes(config), packs);
   rank += keep_rank(config);
   // A row that one block holds with ease is a block's, unless rows are too few to fill the device:
-  // f16 2048 x 32000 by a block 71 us, f16 512 x 50257 by a block 48.9 us, by a cluster 36.2.
+  // 2048 x 32000 by a block in f32 131 us, f16 71; f16 512 x 50257 by a block 48.9, a cluster 36.2.
   const bool few = problem.rows * 2 <= facts.sm_count;
-  rank += 0.5 + std::max(0.0, (few ? 0.3 : 1.0) * std::log2((few ? 32768 : 65536) / row_bytes));
+  rank += 0.5;
+  if (few) {
+    rank += 0.3 * std::max(0.0, std::log2(32768 / row_bytes));
+  } else if (problem.cols <= 40 * 1024) {
+    rank += 0.5 + std::max(0.0, std::log2(131072 / row_bytes));
+  }
   return rank;
 }
 
