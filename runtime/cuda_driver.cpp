@@ -92,9 +92,9 @@ void bind_memory_and_kernels(Binder& bind, DriverApi& api) {
   bind("cuMemcpyDtoHAsync", api.memcpy_dtoh_async);
   bind("cuMemsetD8Async", api.memset_d8_async);
   bind("cuPointerGetAttributes", api.pointer_get_attributes);
-  bind("cuLibraryLoadData", api.library_load_data);
-  bind("cuLibraryUnload", api.library_unload);
-  bind("cuLibraryGetKernel", api.library_get_kernel);
+  bind("cuLibraryLoadData", api.load_library);
+  bind("cuLibraryUnload", api.unload_library);
+  bind("cuLibraryGetKernel", api.get_library_kernel);
   bind("cuKernelGetFunction", api.kernel_get_function);
   bind("cuKernelGetAttribute", api.kernel_get_attribute);
   bind("cuKernelSetAttribute", api.kernel_set_attribute);

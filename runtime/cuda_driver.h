@@ -55,9 +55,9 @@ struct DriverApi {
   decltype(&cuMemcpyDtoHAsync) memcpy_dtoh_async;
   decltype(&cuMemsetD8Async) memset_d8_async;
   decltype(&cuPointerGetAttributes) pointer_get_attributes;
-  decltype(&cuLibraryLoadData) library_load_data;
-  decltype(&cuLibraryUnload) library_unload;
-  decltype(&cuLibraryGetKernel) library_get_kernel;
+  decltype(&cuLibraryLoadData) load_library;
+  decltype(&cuLibraryUnload) unload_library;
+  decltype(&cuLibraryGetKernel) get_library_kernel;
   decltype(&cuKernelGetFunction) kernel_get_function;
   decltype(&cuKernelGetAttribute) kernel_get_attribute;
   decltype(&cuKernelSetAttribute) kernel_set_attribute;

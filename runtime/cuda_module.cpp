@@ -27,8 +27,8 @@ Result<std::unique_ptr<Module>> CudaModule::load(std::shared_ptr<CudaContext> co
   const CudaScope scope(*context);
   if (!scope.status().ok()) return scope.status();
   CUlibrary library = nullptr;
-  const CUresult result = context->api.library_load_data(&library, binary.bytes.data(), nullptr,
-                                                         nullptr, 0, nullptr, nullptr, 0);
+  const CUresult result = context->api.load_library(&library, binary.bytes.data(), nullptr, nullptr,
+                                                    0, nullptr, nullptr, 0);
   if (result != CUDA_SUCCESS) {
     return context->status(result, "cuLibraryLoadData")
         .with_context("loading a binary of " + compiler + " on device " +
@@ -42,7 +42,7 @@ CudaModule::~CudaModule() {
   if (forked_after_start) return;
   const CudaScope scope(*context_);
   if (scope.status().ok()) {
-    context_->report(context_->api.library_unload(library_), "cuLibraryUnload");
+    context_->report(context_->api.unload_library(library_), "cuLibraryUnload");
   }
 }
 
@@ -60,7 +60,7 @@ Result<std::unique_ptr<CudaKernel>> CudaKernel::find(std::shared_ptr<CudaContext
                                                      CUlibrary library, const std::string& entry) {
   const DriverApi& api = context->api;
   CUkernel handle = nullptr;
-  CUresult result = api.library_get_kernel(&handle, library, entry.c_str());
+  CUresult result = api.get_library_kernel(&handle, library, entry.c_str());
   if (result != CUDA_SUCCESS) return context->status(result, "cuLibraryGetKernel");
   CUfunction loaded = nullptr;
   result = api.kernel_get_function(&loaded, handle);

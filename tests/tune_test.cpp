@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tuning from end to end on a scripted device: synthetic times by entry name, planted faults, a
-// clock that the test moves.
-#include "tuner/tune.h"
-
+// Tuning from end to end on a scripted device: what is stored, kept, skipped and reported, lists
+// and budgets. Failures have tune_failures_test.cpp.
 #include "kernel_templates/params.cuh"
-#include "tests/support/emulated_softmax.h"
-#include "tests/support/scripted_device.h"
-#include "tuner/build.h"
-#include "tuner/effort.h"
+#include "tests/support/tune_fixture.h"
 #include "tuner/tuning_lock.h"
 
-#include <rowsmith/text.h>
-
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <set>
 
@@ -26,80 +14,10 @@ namespace rowsmith {
 namespace {
 
 using testing::Fault;
+using testing::kProblem;
 using testing::ScriptedDevice;
+using testing::TuneTest;
 using State = TuneOutcome::State;
-
-const Problem kProblem = contiguous_problem(DType::kF16, DType::kF16, 4, 100);
-
-// A session on a scripted device whose candidates have the times and faults that a case gives them.
-class TuneTest : public ::testing::Test {
- protected:
-  TuneTest() {
-    char pattern[] = "/tmp/rowsmith-tune-test-XXXXXX";
-    directory_ = ::mkdtemp(pattern);
-    open(kProblem);
-  }
-  ~TuneTest() override { std::filesystem::remove_all(directory_); }
-
-  void open(const Problem& problem) {
-    problem_ = problem;
-    DeviceFacts facts = testing::scripted_facts();
-    facts.l2_bytes = 0;
-    device_ = std::make_shared<ScriptedDevice>(facts);
-    device_->script.effect = testing::emulated_softmax(problem, [this](const std::string& entry) {
-      const auto found = faults_.find(entry);
-      return found == faults_.end() ? Fault::kNone : found->second;
-    });
-    device_->script.cost = [this](const LaunchCall& call) {
-      ++timed_;
-      clock_ += 0.001;
-      const auto found = times_.find(ScriptedDevice::entry_of(call));
-      return Result<double>(found == times_.end() ? 1e6 : found->second);
-    };
-    session_ = make_session(device_, RuntimeOptions());
-    const std::vector<Config> ranked = legal_configs(problem, facts);
-    chosen_ = choose_candidates(ranked, default_config(problem, facts),
-                                plan_of(Effort::kQuick, facts).candidates);
-  }
-  std::string entry(std::size_t candidate) const {
-    return entry_name({problem_, chosen_.configs[candidate]});
-  }
-  // A candidate that is not the default.
-  std::size_t other(std::size_t nth) const { return nth < chosen_.default_index ? nth : nth + 1; }
-  // Microseconds, where all others take 1000.
-  void takes(std::size_t candidate, double us) { times_[entry(candidate)] = us * 1000; }
-  void does(std::size_t candidate, Fault fault) { faults_[entry(candidate)] = fault; }
-
-  TuneSettings settings() {
-    TuneSettings settings;
-    settings.effort = Effort::kQuick;
-    settings.compile_threads = 2;
-    settings.lock_directory = directory_;
-    settings.lock_wait_s = 0;
-    settings.now_s = [this] { return clock_; };
-    return settings;
-  }
-  TuneOutcome tune() { return tune_with(settings()); }
-  TuneOutcome tune_with(const TuneSettings& settings) {
-    FloorMeter floor;
-    return tune_problem(session_, problem_, settings, floor);
-  }
-  std::optional<WinnerRecord> stored(const Problem& problem) {
-    return session_.store->find(device_class(device_->facts()), problem).value();
-  }
-  std::vector<Rejection> stored_rejections() {
-    return session_.store->list_rejections(device_class(device_->facts()), problem_).value();
-  }
-  std::string directory_;
-  Problem problem_;
-  std::shared_ptr<ScriptedDevice> device_;
-  Session session_;
-  Candidates chosen_;
-  std::map<std::string, double> times_;
-  std::map<std::string, Fault> faults_;
-  double clock_ = 0;
-  int timed_ = 0;
-};
 
 TEST_F(TuneTest, StoresTheFastestWithItsEvidence) {
   takes(other(3), 700);
@@ -167,164 +85,6 @@ TEST_F(TuneTest, SkipsEmptyProblemsAndRefusesNegativeOnes) {
   problem_.rows = -1;
   EXPECT_EQ(tune().status.code(), Code::kInvalidArgument);
   EXPECT_EQ(device_->compiles(), 0u);
-}
-
-TEST_F(TuneTest, NeverLetsAWrongKernelWinHoweverFast) {
-  const std::pair<Fault, const char*> faults[] = {
-      {Fault::kLastColumnUnwritten, "not written"}, {Fault::kOffByOneColumn, "expected"},
-      {Fault::kDropsNan, "expected NaN"},           {Fault::kWritesPast, "past the end"},
-      {Fault::kWritesInput, "wrote to its input"},  {Fault::kRaces, "error ratio"}};
-  for (const auto& [fault, words] : faults) {
-    open(kProblem);
-    does(other(1), fault);
-    takes(other(1), 10);
-    takes(other(4), 900);
-    const TuneOutcome outcome = tune();
-    EXPECT_EQ(outcome.record.config, chosen_.configs[other(4)]) << words;
-    ASSERT_EQ(stored_rejections().size(), 1u) << words;
-    EXPECT_EQ(stored_rejections()[0].config, to_string(chosen_.configs[other(1)]));
-    EXPECT_EQ(stored_rejections()[0].code, Code::kAccuracyFailed);
-    EXPECT_NE(stored_rejections()[0].reason.find(words), std::string::npos);
-    faults_.clear();
-    times_.clear();
-  }
-}
-
-TEST_F(TuneTest, RejectsAWinnerThatIsWrongAtTheProblemsOwnSizeAndTakesTheNext) {
-  open(contiguous_problem(DType::kF16, DType::kF16, 150, 100));
-  does(other(1), Fault::kLargeOnly);
-  takes(other(1), 10);
-  takes(other(2), 600);
-  const TuneOutcome outcome = tune();
-  EXPECT_EQ(outcome.record.config, chosen_.configs[other(2)]);
-  ASSERT_EQ(outcome.rejections.size(), 1u);
-  EXPECT_NE(outcome.rejections[0].reason.find("row 149"), std::string::npos);
-}
-
-TEST_F(TuneTest, RecordsFailuresApartFromTimes) {
-  const std::string compile_fails = entry(other(0)), launch_fails = entry(other(1));
-  device_->script.on_compile = [&](const Program& program) {
-    return program.source.find(compile_fails) == std::string::npos
-               ? Status()
-               : Status(Code::kCompileFailed, "error: no such thing");
-  };
-  device_->script.on_launch = [&](const LaunchCall& call) {
-    return ScriptedDevice::entry_of(call) == launch_fails
-               ? Status(Code::kLaunchFailed, "too many resources")
-               : Status();
-  };
-  takes(other(2), 500);
-  const TuneOutcome outcome = tune();
-  EXPECT_EQ(outcome.record.config, chosen_.configs[other(2)]);
-  EXPECT_EQ(outcome.record.evidence.rejected, 2);
-  std::map<std::string, Code> codes;
-  for (const Rejection& rejection : stored_rejections()) codes[rejection.config] = rejection.code;
-  EXPECT_EQ(codes.size(), 2u);
-  EXPECT_EQ(codes[to_string(chosen_.configs[other(0)])], Code::kCompileFailed);
-  EXPECT_EQ(codes[to_string(chosen_.configs[other(1)])], Code::kLaunchFailed);
-  const Result<std::vector<WinnerRecord>> records = session_.store->list();
-  for (const WinnerRecord& record : *records) {
-    EXPECT_LT(record.evidence.median_ns, 2'000'000);
-  }
-}
-
-TEST_F(TuneTest, RejectsCandidatesWithoutAPlausibleTime) {
-  const double wrong[] = {0, -3, std::nan(""), INFINITY};
-  for (std::size_t i = 0; i < 4; ++i) takes(other(i), wrong[i]);
-  takes(other(5), 800);
-  const TuneOutcome outcome = tune();
-  EXPECT_EQ(outcome.record.config, chosen_.configs[other(5)]);
-  EXPECT_EQ(outcome.rejections.size(), 4u);
-  EXPECT_EQ(outcome.record.evidence.median_ns, 800'000);
-}
-
-TEST_F(TuneTest, HasAnotherWinnerWhereTheDefaultFails) {
-  does(chosen_.default_index, Fault::kLastColumnUnwritten);
-  const TuneOutcome outcome = tune();
-  EXPECT_EQ(outcome.state, State::kTuned);
-  EXPECT_NE(outcome.record.config, chosen_.configs[chosen_.default_index]);
-  EXPECT_EQ(outcome.record.evidence.default_ns, 0);
-}
-
-TEST_F(TuneTest, FailsWithTheFirstReasonWhereEveryCandidateFails) {
-  device_->script.on_launch = [](const LaunchCall&) {
-    return Status(Code::kLaunchFailed, "no kernel image");
-  };
-  const TuneOutcome outcome = tune();
-  EXPECT_EQ(outcome.state, State::kFailed);
-  EXPECT_EQ(outcome.status.code(), Code::kLaunchFailed);
-  EXPECT_NE(outcome.status.message().find("no kernel image"), std::string::npos);
-  EXPECT_FALSE(stored(problem_));
-}
-
-TEST_F(TuneTest, DropsSpillersWithoutTimingThem) {
-  const std::string spiller = entry(other(0));
-  device_->script.resources = [=](const std::string& name) {
-    return KernelResources{64, name == spiller ? 128 : 0, 1024};
-  };
-  takes(other(0), 100);
-  const TuneOutcome outcome = tune();
-  EXPECT_NE(outcome.record.config, chosen_.configs[other(0)]);
-  for (const auto& launched : device_->launches()) EXPECT_NE(launched.entry, spiller);
-}
-
-TEST_F(TuneTest, StopsWithAPreciseMessageWhenTheDeviceIsLost) {
-  const std::string culprit = entry(other(1));
-  bool lost = false;
-  device_->script.on_launch = [&](const LaunchCall& call) {
-    lost = lost || ScriptedDevice::entry_of(call) == culprit;
-    return lost ? Status(Code::kDeviceLost, "illegal address") : Status();
-  };
-  TuneRequest request;
-  request.problems = {problem_, contiguous_problem(DType::kF16, DType::kF16, 8, 100)};
-  const TuneReport report = tune_all(session_, request, {}, {}, settings());
-  for (const TuneOutcome& outcome : report.outcomes) {
-    EXPECT_EQ(outcome.state, State::kFailed);
-    EXPECT_EQ(outcome.status.code(), Code::kDeviceLost);
-    EXPECT_NE(outcome.status.message().find(to_string(chosen_.configs[other(1)])),
-              std::string::npos);
-  }
-  EXPECT_TRUE(session_.store->list().value().empty());
-  EXPECT_TRUE(stored_rejections().empty());
-}
-
-TEST_F(TuneTest, SurvivesMemoryThatRunsOutAtAnyAllocation) {
-  tune();
-  const int needed = device_->allocations();
-  ASSERT_GT(needed, 3);
-  for (int k = 0; k < needed; ++k) {
-    open(kProblem);
-    device_->script.out_of_memory_at = k;
-    const TuneOutcome outcome = tune();
-    if (outcome.state == State::kFailed) {
-      EXPECT_EQ(outcome.status.code(), Code::kOutOfMemory) << outcome.status.to_string();
-      EXPECT_FALSE(stored(problem_)) << k;
-    }
-    EXPECT_TRUE(stored_rejections().empty()) << k;
-    device_->script.out_of_memory_at = -1;
-    EXPECT_NE(tune().state, State::kFailed) << k;
-  }
-}
-
-// Refuses large buffers, as a GPU does that others have filled.
-class FullDevice : public ScriptedDevice {
- public:
-  using ScriptedDevice::ScriptedDevice;
-  Result<Buffer> allocate(std::size_t bytes) override {
-    if (bytes <= 32 << 10) return ScriptedDevice::allocate(bytes);
-    return Status(Code::kOutOfMemory, "scripted: " + std::to_string(bytes) + " bytes");
-  }
-};
-
-TEST_F(TuneTest, TunesWithoutAColdCacheWhereOnlyTheArenaIsRefused) {
-  DeviceFacts facts = testing::scripted_facts();
-  facts.l2_bytes = std::int64_t{1} << 18;
-  device_ = std::make_shared<FullDevice>(facts);
-  device_->script.effect = testing::emulated_softmax(problem_, {});
-  session_ = make_session(device_, RuntimeOptions());
-  const TuneOutcome outcome = tune();
-  ASSERT_EQ(outcome.state, State::kTuned) << outcome.status.to_string();
-  EXPECT_EQ(outcome.record.evidence.policy.rfind("warm L2, ", 0), 0u);
 }
 
 TEST_F(TuneTest, TouchesNoMemoryButItsOwn) {
