@@ -19,9 +19,11 @@ class BlockRow final : public RowFamily {
                   {{"threads", {"64", "96", "128", "192", "256", "384", "512", "768", "1024"}},
                    {"min_blocks", {"1", "2", "3", "4", "6", "8"}}}) {}
 
-  Geometry geometry(const Problem&, const Config& config) const override {
-    const int threads = config.number("threads");
-    return {1, threads, 1, threads / 32 * 8};
+  Geometry geometry(const Problem&, const DeviceFacts&, const Config& config) const override {
+    Geometry geometry;
+    geometry.threads = config.number("threads");
+    geometry.shared_bytes = geometry.threads / 32 * 8;
+    return geometry;
   }
 
   double rank(const Problem& problem, const DeviceFacts& facts,
@@ -49,9 +51,9 @@ class BlockRow final : public RowFamily {
 // H200, cold L2, `tune softmax --effort thorough`, 2026-11-30, best of each value over the best of
 // all: f32 4096 x 1024 threads 64 / 96 / 128 / 256 / 512: 1.00 / 1.01 / 1.02 / 1.12 / 1.62. f16
 // 4096 x 8192 threads 64 / 128 / 256 / 512 / 768 / 1024: 1.07 / 1.01 / 1.01 / 1.00 / 1.26 / 1.26.
-// f16 2048 x 32000 threads 256 / 384 / 512 / 768 / 1024: 1.24 / 1.09 / 1.05 / 1.03 / 1.00, packed
-// 1.08. f16 8 x 1024 threads 64 / 96 / 128 / 192: 1.05 / 1.02 / 1.00 / 1.04. Blocks a
-// multiprocessor and policies move less than 1.5 %.
+// f16 2048 x 32000 threads 256 / 384 / 512 / 768 / 1024: 1.06 / 1.00 / 1.01 / 1.00 / 1.00, all
+// packed with two or three blocks a multiprocessor; one block 1.08. f16 8 x 1024 threads 64 / 96 /
+// 128 / 192: 1.05 / 1.02 / 1.00 / 1.04. Policies move less than 1.5 %.
 double BlockRow::rank(const Problem& problem, const DeviceFacts& facts,
                       const Config& config) const {
   const int pack = config.number("pack"), threads = config.number("threads");
@@ -63,11 +65,8 @@ double BlockRow::rank(const Problem& problem, const DeviceFacts& facts,
   // The last round of packs occupies all threads whether they have one or not.
   const double packs = std::max(1.0, static_cast<double>(problem.cols / pack));
   rank += octaves_from(std::ceil(packs / threads) * threads, packs);
-  rank += 0.05 * octaves_from(config.number("min_blocks"), std::clamp(1024.0 / threads, 1.0, 4.0));
+  rank += flight_rank(problem, facts, config, lanes(config));
   rank += keep_rank(config);
-  // Where the row all but fills the registers, a spill is likely.
-  const int share = facts.registers_per_sm / (threads * config.number("min_blocks"));
-  if (registers_for_row(problem, config, threads) + 24 > share) rank += 0.3;
   if (row_bytes < 2048) rank += octaves_from(row_bytes, 2048);  // a warp's work
   return rank;
 }

@@ -29,7 +29,8 @@ ROWSMITH_DEVICE void block_row(const RowsParams& p) {
   Part part;
   part.reference = Exp::reference(group_max<32>(lane_max));                      // 2
   part.sum = group_sum<32>(slice.exponentiate(part_reference(part.reference)));  // 3
-  const Part whole = merge_warps<typename C::In, C::kThreads / 32>(part);        // 4
+  const Part whole = merge_warps<typename C::In, C::kThreads / 32>(
+      part, reinterpret_cast<Part*>(shared_base()));  // 4
   float scale = div_rn(1.0f, whole.sum);
   // Kept exponentials are relative to the warp's maximum; packed ones are made anew. Not by
   // part_reference: an all -inf warp has only zeros, and exp(0 - max) may be infinite.

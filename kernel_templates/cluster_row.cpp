@@ -22,8 +22,12 @@ class ClusterRow final : public RowFamily {
                    {"threads", {"128", "256", "384", "512", "768", "1024"}},
                    {"min_blocks", {"1", "2", "4"}}}) {}
 
-  Geometry geometry(const Problem&, const Config& config) const override {
-    return {1, config.number("threads"), config.number("cluster"), lanes(config) / 32 * 8};
+  Geometry geometry(const Problem&, const DeviceFacts&, const Config& config) const override {
+    Geometry geometry;
+    geometry.threads = config.number("threads");
+    geometry.cluster = config.number("cluster");
+    geometry.shared_bytes = kArrivalBytes + lanes(config) / 32 * 8;
+    return geometry;
   }
 
   double rank(const Problem& problem, const DeviceFacts& facts,
@@ -49,35 +53,32 @@ class ClusterRow final : public RowFamily {
   }
 };
 
-// Octaves from where each axis is expected to be best. Evidence: winners of `tune softmax` on an
-// H200, 2026-11-30, as cluster x threads (bytes a lane): f32 512 x 50257 4 x 384 (131), 256 x
-// 128256 8 x 512 (125), 64 x 151936 8 x 512 (148), 16 x 262144 16 x 256 (256), 1 x 131072 16 x 256
-// (128); f16 512 x 50257 2 x 256 (196), 64 x 151936 8 x 512 (74), 16 x 262144 16 x 256 (128).
+// Octaves from where each axis is expected to be best, weighted by what missing it costs. Evidence:
+// H200, cold L2, 80 to 200 random configs each, 2026-11-30, best of each value over the best of
+// all. cluster 2 / 4 / 8 / 16: f16 512 x 50257 1.04 / 1.00 / 1.04 / 1.29, 256 x 128256 1.31 / 1.07
+// / 1.00 / 1.03, 64 x 151936 1.13 / 1.14 / 1.00 / 1.03, 16 x 262144 - / 1.20 / 1.13 / 1.00; f32 256
+// x 128256
+// - / 1.08 / 1.01 / 1.00: slices of 25 to 38 KB. threads 128 / 256 / 384 / 512 / 768 / 1024: f16
+// 256 x 128256 1.03 / 1.05 / 1.00 / 1.04 / 1.10 / 1.08, f32 64 x 151936 1.00 / 1.01 / 1.07 / 1.09 /
+// 1.25 / 1.25. Rows in flight decide: f16 64 x 151936 in one wave 13.2 us, in two 18.7.
 double ClusterRow::rank(const Problem& problem, const DeviceFacts& facts,
                         const Config& config) const {
   const int threads = config.number("threads"), cluster = config.number("cluster");
   const int pack = config.number("pack");
   const double row_bytes = static_cast<double>(problem.cols * bytes_of_wider(problem));
-  const double lane_bytes = row_bytes / lanes(config);
   double rank = pack_rank(problem, pack) + policy_rank(problem, config);
-  // Few rows: as many multiprocessors as there are.
-  const double wanted = 2.0 * facts.sm_count / static_cast<double>(problem.rows);
-  rank += 0.2 * octaves_from(cluster, std::clamp(wanted, 4.0, 16.0));
-  const bool alone = problem.rows * 16 <= facts.sm_count;
-  rank += 0.4 * octaves_from(std::max(lane_bytes, 16.0), alone ? 64 : 128);
-  rank += 0.25 * octaves_from(threads, 384);
-  rank += 0.05 * octaves_from(config.number("min_blocks"), 1);
+  const bool few = problem.rows * 4 <= facts.sm_count;
+  rank += 0.3 * octaves_from(cluster, few ? 16 : std::clamp(row_bytes / 28e3, 2.0, 16.0));
+  rank += 0.15 * octaves_from(threads, 192);
+  rank += flight_rank(problem, facts, config, lanes(config));
   const double packs = std::max(1.0, static_cast<double>(problem.cols / pack));
   rank += octaves_from(std::ceil(packs / lanes(config)) * lanes(config), packs);
   rank += keep_rank(config);
-  // A row that one block holds with ease is a block's, unless rows are too few to fill the device:
-  // 2048 x 32000 by a block in f32 131 us, f16 71; f16 512 x 50257 by a block 48.9, a cluster 36.2.
-  const bool few = problem.rows * 2 <= facts.sm_count;
-  rank += 0.5;
+  // What a block holds with ease is a block's, unless rows are too few to fill the device.
   if (few) {
     rank += 0.3 * std::max(0.0, std::log2(32768 / row_bytes));
-  } else if (problem.cols <= 40 * 1024) {
-    rank += 0.5 + std::max(0.0, std::log2(131072 / row_bytes));
+  } else {
+    rank += std::max(0.0, 1.0 + 2 * std::log2(80e3 / row_bytes));
   }
   return rank;
 }

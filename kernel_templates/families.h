@@ -10,6 +10,9 @@ namespace rowsmith {
 const Family& warp_rows_family();
 const Family& block_row_family();
 const Family& cluster_row_family();
+const Family& staged_row_family();
+const Family& online_row_family();
+const Family& split_row_family();
 const Family& generic_family();
 
 }  // namespace rowsmith

@@ -19,7 +19,12 @@ struct Geometry {
   std::int64_t rows_per_block = 1;
   int threads = 1;
   int cluster = 1;
+  int blocks_per_row = 1;  // beside a cluster's
   std::int64_t shared_bytes = 0;
+  // Blocks, or clusters, that walk all rows with a stride; 0: as many as the rows need.
+  std::int64_t walkers = 0;
+  // Launches in turn, of the same shape, that differ by RowsParams::pass.
+  int passes = 1;
 };
 
 class Family {
@@ -45,7 +50,8 @@ class Family {
   // The body of the traits struct for this config: "static constexpr int kCols = 257; ...".
   // Depends on dtypes, cols and config only, so that one kernel serves every S.
   virtual std::string traits(const Problem& problem, const Config& config) const = 0;
-  virtual Geometry geometry(const Problem& problem, const Config& config) const = 0;
+  virtual Geometry geometry(const Problem& problem, const DeviceFacts& facts,
+                            const Config& config) const = 0;
   // Smaller is expected to be faster: the order of the search, and the default is the least.
   virtual double rank(const Problem& problem, const DeviceFacts& facts,
                       const Config& config) const = 0;

@@ -40,9 +40,11 @@ class Generic final : public Family {
            int_trait("kMinBlocks", 1);
   }
 
-  Geometry geometry(const Problem&, const Config& config) const override {
-    const int threads = config.number("threads");
-    return {1, threads, 1, threads / 32 * 8};
+  Geometry geometry(const Problem&, const DeviceFacts&, const Config& config) const override {
+    Geometry geometry;
+    geometry.threads = config.number("threads");
+    geometry.shared_bytes = geometry.threads / 32 * 8;
+    return geometry;
   }
 
   double rank(const Problem&, const DeviceFacts&, const Config&) const override { return 1000; }

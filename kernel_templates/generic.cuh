@@ -37,7 +37,7 @@ ROWSMITH_DEVICE void generic(const GenericParams& p) {
     sum.put(Exp::of(load_one<In, 0>(src + c), reference));
   }
   part.sum = group_sum<32>(sum.value());
-  const Part row = merge_warps<In, C::kThreads / 32>(part);
+  const Part row = merge_warps<In, C::kThreads / 32>(part, reinterpret_cast<Part*>(shared_base()));
   const float scale = div_rn(1.0f, row.sum);
   for (i64 c = thread_index(); c < p.cols; c += C::kThreads) {  // 3
     store_one<Out, 0>(dst + c, mul(Exp::of(load_one<In, 0>(src + c), row.reference), scale));

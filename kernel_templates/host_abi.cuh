@@ -9,7 +9,7 @@
 namespace rowsmith_host {
 
 // Raised whenever a meaning changes that the sizes do not show. Part of the binary key.
-constexpr unsigned kAbiVersion = 2;
+constexpr unsigned kAbiVersion = 3;
 
 // A line of device text.
 struct Place {
@@ -24,6 +24,16 @@ struct Thread {
   char* shared;
 };
 
+// A bulk copy under way.
+struct Copy {
+  const void* arrival;
+  void* dst;
+  const void* src;
+  unsigned bytes;
+  Place place;       // that started it
+  const Thread* by;  // set by the device
+};
+
 // The device's services to a kernel. Those that take a Place may leave the kernel for good.
 struct Table {
   unsigned version, size;
@@ -35,6 +45,14 @@ struct Table {
   void (*cluster_wait)(Place place);
   // Where `bytes` at the address, in the calling block's shared memory, lie in block `rank`'s.
   void* (*peer)(const void* address, int bytes, int rank, Place place);
+  void (*start_copy)(Copy copy);
+  // Makes the first of the copies started for the arrival; false: there is none.
+  bool (*finish_copy)(const void* arrival, Copy* made);
+  // Until another thread starts a copy or announces that a phase has ended.
+  void (*await)(Place place);
+  void (*announce)();
+  // Gives up: "block 0, thread 5: <call> at <place><what>". By null: the calling thread.
+  void (*misuse)(const Thread* by, const char* call, Place place, const char* what);
 };
 
 // Beside each entry `name` a shared object exports its `name_bounds`.

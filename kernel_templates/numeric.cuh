@@ -87,6 +87,12 @@ struct LongSum {
     recent = 0.0f;
     count = 0;
   }
+  // Multiplies what has been summed so far.
+  ROWSMITH_DEVICE void scale(float factor) {
+    total = mul(total, factor);
+    correction = mul(correction, factor);
+    recent = mul(recent, factor);
+  }
   ROWSMITH_DEVICE float value() {
     fold();
     return add(total, correction);

@@ -12,8 +12,10 @@ struct RowsParams {
   long long rows;
   long long src_stride;
   long long dst_stride;
+  int pass;  // of a family that takes several launches: 0, 1 ..
+  int unused;
 };
-static_assert(sizeof(RowsParams) == 40, "layout is part of the binary");
+static_assert(sizeof(RowsParams) == 48, "layout is part of the binary");
 
 struct GenericParams {
   const void* src;
@@ -21,9 +23,11 @@ struct GenericParams {
   long long rows;
   long long src_stride;
   long long dst_stride;
+  int pass;
+  int unused;
   long long cols;
 };
-static_assert(sizeof(GenericParams) == 48, "layout is part of the binary");
+static_assert(sizeof(GenericParams) == 56, "layout is part of the binary");
 
 struct CopyParams {
   const void* src;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Maximum and sum over a group of lanes, and the merging of a row's parts over the warps of a
-// block.
+// block or a cluster.
 #pragma once
 
 #include "numeric.cuh"
@@ -29,9 +29,15 @@ struct alignas(8) Part {
   float reference, sum;
 };
 
+// What sums are made relative to: of a whole row that is all -inf, NaN is to come.
+template <bool kWhole>
+ROWSMITH_DEVICE float base_of(float reference) {
+  return kWhole ? reference : part_reference(reference);
+}
+
 // The parts' sum and reference, for all lanes of the calling warp: two butterflies, whatever their
 // number. The order is the same in every warp, so all hold identical bits.
-template <class In, int kParts>
+template <class In, int kParts, bool kWhole = true>
 ROWSMITH_DEVICE Part fold_parts(const Part* parts) {
   constexpr int kLaneParts = (kParts + 31) / 32;
   const int lane = thread_index() % 32;
@@ -49,7 +55,7 @@ ROWSMITH_DEVICE Part fold_parts(const Part* parts) {
   ROWSMITH_UNROLL
   for (int k = 0; k < kLaneParts; ++k) {
     // A place past the last part adds 0; exp(-inf - -inf) of an all -inf row stays NaN.
-    const float ratio = Exponential<In>::ratio(mine[k].reference, row.reference);
+    const float ratio = Exponential<In>::ratio(mine[k].reference, base_of<kWhole>(row.reference));
     sums[k] = k * 32 + lane < kParts ? mul(mine[k].sum, ratio) : 0.0f;
   }
   row.sum = group_sum<32>(tree_sum<kLaneParts>(sums));
@@ -57,16 +63,17 @@ ROWSMITH_DEVICE Part fold_parts(const Part* parts) {
 }
 
 // Merges one part a warp into the row's, by one barrier (Milakov and Gimelshein, arXiv:1805.02867,
-// with one rescale a part). Every thread calls it with its warp's part and gets the row's. Shared
-// memory: kWarps parts. Few warps fold all parts in every thread; more fold by shuffle.
-template <class In, int kWarps>
-ROWSMITH_DEVICE Part merge_warps(Part mine) {
-  Part* parts = reinterpret_cast<Part*>(shared_base());  // [kWarps]
+// with one rescale a part). Every thread calls it with its warp's part and gets the row's. `parts`:
+// kWarps of them, in shared memory; a second merge needs others, or a barrier before it. Few warps
+// fold all parts in every thread; more fold by shuffle. Where the block has not the whole row
+// (kWhole false), the merged part may be all -inf and must be 0 then, not NaN.
+template <class In, int kWarps, bool kWhole = true>
+ROWSMITH_DEVICE Part merge_warps(Part mine, Part* parts) {
   const int thread = thread_index();
   if (thread % 32 == 0) parts[thread / 32] = mine;
   sync();
   if constexpr (kWarps > 8) {
-    return fold_parts<In, kWarps>(parts);
+    return fold_parts<In, kWarps, kWhole>(parts);
   } else {
     float reference[kWarps], sum[kWarps];
     Part row;
@@ -77,11 +84,31 @@ ROWSMITH_DEVICE Part merge_warps(Part mine) {
     for (int w = 1; w < kWarps; ++w) row.reference = max_num(row.reference, reference[w]);
     ROWSMITH_UNROLL
     for (int w = 0; w < kWarps; ++w) {
-      sum[w] = mul(sum[w], Exponential<In>::ratio(reference[w], row.reference));
+      sum[w] = mul(sum[w], Exponential<In>::ratio(reference[w], base_of<kWhole>(row.reference)));
     }
     row.sum = tree_sum<kWarps>(sum);
     return row;
   }
 }
+
+#if ROWSMITH_HOST || __CUDA_ARCH__ >= 900
+
+// The same over a cluster of kCluster blocks: every warp sends its part to each block, whose
+// `arrival` tells when all have come; `parity` is that of the arrival's phase. `parts`: kCluster *
+// kWarps of them. Merges in turn must use two sets of parts and arrivals in turn: a block may be
+// one merge ahead of another, not two. Before the first one every thread must have arrived at the
+// cluster barrier, after arrivals_ready(), and waited there. A block may end after its last merge.
+template <class In, int kWarps, int kCluster>
+ROWSMITH_DEVICE Part merge_cluster(const Part& mine, Part* parts, Arrival* arrival, u32 parity) {
+  static_assert(kCluster <= 32, "a lane a peer");
+  const int lane = thread_index() % 32, warp = thread_index() / 32;
+  const int rank = static_cast<int>(block_index() % kCluster);
+  if (thread_index() == 0) arrival_expect(arrival, kCluster * kWarps * sizeof(Part));
+  if (lane < kCluster) peer_store(parts + rank * kWarps + warp, mine, arrival, lane);
+  arrival_wait(arrival, parity);
+  return fold_parts<In, kCluster * kWarps>(parts);
+}
+
+#endif
 
 }  // namespace rs

@@ -47,6 +47,41 @@ ROWSMITH_DEVICE Raw<kPack * sizeof(Out)> pack(const float (&v)[kPack]) {
   return raw;
 }
 
+// The greatest element of kCount packs; of NaN and a number, the number.
+template <class In, int kPack, int kCount>
+ROWSMITH_DEVICE float max_of(const Raw<kPack * sizeof(In)> (&raw)[kCount]) {
+  if constexpr (sizeof(In) == 2 && kPack > 1) {
+    // Two at a time, unconverted; two chains.
+    u32 top[2] = {raw[0].w[0], raw[0].w[kPack / 2 - 1]};
+    ROWSMITH_UNROLL
+    for (int k = 0; k < kCount; ++k) {
+      ROWSMITH_UNROLL
+      for (int i = 0; i < kPack / 2; ++i) top[i % 2] = max2<In>(top[i % 2], raw[k].w[i]);
+    }
+    const u32 both = max2<In>(top[0], top[1]);
+    return max_num(lo_f32<In>(both), hi_f32<In>(both));
+  } else {
+    float max[2] = {minus_infinity(), minus_infinity()};
+    ROWSMITH_UNROLL
+    for (int k = 0; k < kCount; ++k) {
+      float v[kPack];
+      unpack<In, kPack>(raw[k], v);
+      ROWSMITH_UNROLL
+      for (int i = 0; i < kPack; ++i) max[i % 2] = max_num(max[i % 2], v[i]);
+    }
+    return max_num(max[0], max[1]);
+  }
+}
+
+// A pack of -inf.
+template <class In, int kPack>
+ROWSMITH_DEVICE Raw<kPack * sizeof(In)> nothing() {
+  float v[kPack];
+  ROWSMITH_UNROLL
+  for (int i = 0; i < kPack; ++i) v[i] = minus_infinity();
+  return pack<In>(v);
+}
+
 template <class In, int kPolicy>
 ROWSMITH_DEVICE float load_one(const In* p) {
   float v[1];
@@ -111,7 +146,7 @@ struct RowSlice {
       if (present && has_pack(k, lane)) {
         got[k] = load<C::kLoad, kInBytes>(body + k * kLanes * kPack);
       } else {
-        got[k] = nothing();
+        got[k] = nothing<In, kPack>();
       }
     }
     ROWSMITH_UNROLL
@@ -121,20 +156,15 @@ struct RowSlice {
           present && e < edges() ? load_one<In, C::kLoad>(src + edge_column(e)) : minus_infinity();
     }
     float max = minus_infinity();
+    if constexpr (kLanePacks > 0) max = max_of<In, kPack>(got);
     ROWSMITH_UNROLL
     for (int k = 0; k < kLaneEdges; ++k) max = max_num(max, edge[k]);
     ROWSMITH_UNROLL
     for (int k = 0; k < kLanePacks; ++k) {
-      float v[kPack];
-      unpack<In, kPack>(got[k], v);
-      ROWSMITH_UNROLL
-      for (int i = 0; i < kPack; ++i) max = max_num(max, v[i]);
       if constexpr (C::kKeepPacked) {
-        hide(got[k]);
         raw[k] = got[k];
       } else {
-        ROWSMITH_UNROLL
-        for (int i = 0; i < kPack; ++i) wide[k][i] = v[i];
+        unpack<In, kPack>(got[k], wide[k]);
       }
     }
     return max;
@@ -143,11 +173,12 @@ struct RowSlice {
   // Sum over the lane of the exponentials. Where exponentials are kept they replace the values.
   ROWSMITH_DEVICE float exponentiate(float reference) {
     float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    [[maybe_unused]] const u32 zero = C::kKeepPacked ? hidden_zero() : 0;
     ROWSMITH_UNROLL
     for (int k = 0; k < kLanePacks; ++k) {
       float v[kPack];
       if constexpr (C::kKeepPacked) {
-        unpack<In, kPack>(raw[k], v);
+        unpack<In, kPack>(again(raw[k], zero), v);
       } else {
         ROWSMITH_UNROLL
         for (int i = 0; i < kPack; ++i) v[i] = wide[k][i];
@@ -155,9 +186,7 @@ struct RowSlice {
       ROWSMITH_UNROLL
       for (int i = 0; i < kPack; ++i) v[i] = Exponential<In>::of(v[i], reference);
       sums[k % 4] = add(sums[k % 4], tree_sum<kPack>(v));
-      if constexpr (C::kKeepPacked) {
-        hide(raw[k]);
-      } else {
+      if constexpr (!C::kKeepPacked) {
         ROWSMITH_UNROLL
         for (int i = 0; i < kPack; ++i) wide[k][i] = v[i];
       }
@@ -176,11 +205,12 @@ struct RowSlice {
   ROWSMITH_DEVICE void write(Out* dst, int lane, bool present, float reference, float scale) const {
     if (!present) return;
     Out* body = dst + head + lane * kPack;
+    [[maybe_unused]] const u32 zero = C::kKeepPacked ? hidden_zero() : 0;
     ROWSMITH_UNROLL
     for (int k = 0; k < kLanePacks; ++k) {
       float v[kPack];
       if constexpr (C::kKeepPacked) {
-        unpack<In, kPack>(raw[k], v);
+        unpack<In, kPack>(again(raw[k], zero), v);
         ROWSMITH_UNROLL
         for (int i = 0; i < kPack; ++i) v[i] = Exponential<In>::of(v[i], reference);
       } else {
@@ -202,23 +232,12 @@ struct RowSlice {
   }
 
  private:
-  // A pack of -inf.
-  ROWSMITH_DEVICE static Raw<kInBytes> nothing() {
-    float v[kPack];
+  // The pack as another value of the same bits: converting it again is cheaper than keeping what it
+  // was converted to.
+  ROWSMITH_DEVICE static Raw<kInBytes> again(Raw<kInBytes> raw, u32 zero) {
     ROWSMITH_UNROLL
-    for (int i = 0; i < kPack; ++i) v[i] = minus_infinity();
-    return pack<In>(v);
-  }
-  // Makes the next reader convert again rather than keep the converted values in registers.
-  ROWSMITH_DEVICE static void hide(Raw<kInBytes>& raw) {
-    if constexpr (kInBytes == 2) {
-      u32 word = raw.h;
-      opaque(word);
-      raw.h = static_cast<u16>(word);
-    } else {
-      ROWSMITH_UNROLL
-      for (int i = 0; i < kInBytes / 4; ++i) opaque(raw.w[i]);
-    }
+    for (int i = 0; i < kInBytes / 4; ++i) raw.w[i] += zero;
+    return raw;
   }
 };
 

@@ -13,10 +13,18 @@
 // On functions and members alike: the host form is a plain `inline`.
 #define ROWSMITH_DEVICE __device__ __forceinline__
 #define ROWSMITH_UNROLL _Pragma("unroll")
-// A kernel entry; the braces that follow are its body and see the parameters as `p`.
+#define ROWSMITH_NO_UNROLL _Pragma("unroll 1")
+// A kernel entry; the braces that follow are its body and see the parameters as `p`. The body runs
+// once the stream's earlier work is done and its writes are seen, so that the launch itself may
+// come early (programmatic dependent launch), and in turn lets the next such launch come early.
 #define ROWSMITH_KERNEL(name, threads, min_blocks, Params)              \
+  __device__ __forceinline__ void name##_body(const Params& p);         \
   extern "C" __global__ void __launch_bounds__((threads), (min_blocks)) \
-      name(const __grid_constant__ Params p)
+      name(const __grid_constant__ Params p) {                          \
+    rs::follow_earlier_work();                                          \
+    name##_body(p);                                                     \
+  }                                                                     \
+  __device__ __forceinline__ void name##_body(const Params& p)
 
 namespace rs {
 
@@ -41,6 +49,14 @@ template <>
 struct alignas(2) Raw<2> {
   u16 h;
 };
+
+// Waits for the stream's earlier work where this launch came early, and allows the next to.
+ROWSMITH_DEVICE void follow_earlier_work() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
 
 // ---- Threads ----
 
@@ -69,24 +85,89 @@ ROWSMITH_DEVICE char* shared_base() {
   return reinterpret_cast<char*>(rowsmith_shared);
 }
 
-// ---- Clusters (sm_90 and later; blocks of a cluster have consecutive indices) ----
+// ---- Clusters and asynchronous copies (sm_90 and later) ----
+// Blocks of a cluster have consecutive indices.
 
 #if __CUDA_ARCH__ >= 900
-// A barrier in two halves over all threads of the cluster: what was written to any block's shared
-// memory before arrival is seen after the wait. Every thread arrives and waits in turn.
+ROWSMITH_DEVICE u32 shared_address(const void* p) {
+  return static_cast<u32>(__cvta_generic_to_shared(p));
+}
+
+// In shared memory: tells when what was announced for it has arrived. Its phases 0, 1, 2 .. each
+// begin with arrival_expect and end when so many bytes have come. As large as the host's.
+struct Arrival {
+  u64 word, unused[3];
+};
+// By one thread; then arrivals_ready() by the same, and a barrier over those that will use them.
+ROWSMITH_DEVICE void arrival_init(Arrival* arrival) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(arrival)) : "memory");
+}
+ROWSMITH_DEVICE void arrivals_ready() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+// By one thread of the block, once a phase: so many bytes will come. They may come before.
+ROWSMITH_DEVICE void arrival_expect(Arrival* arrival, u32 bytes) {
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(arrival)),
+      "r"(bytes)
+      : "memory");
+}
+// Until the phase of this parity has ended: what came may then be read.
+ROWSMITH_DEVICE void arrival_wait(Arrival* arrival, u32 parity) {
+  u32 done = 0;
+  while (done == 0) {
+    asm volatile(
+        "{\n .reg .pred p;\n mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        " selp.u32 %0, 1, 0, p;\n}"
+        : "=r"(done)
+        : "r"(shared_address(arrival)), "r"(parity)
+        : "memory");
+  }
+}
+// Starts a copy of `bytes` (a multiple of 16, not 0) to dst in this block's shared memory, both on
+// 16-byte borders. By one thread, once every thread's reads of dst are behind a barrier.
+ROWSMITH_DEVICE void bulk_read(Arrival* arrival, void* dst, const void* src, u32 bytes) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(shared_address(dst)),
+      "l"(src), "r"(bytes), "r"(shared_address(arrival))
+      : "memory");
+}
+
+// A barrier in two halves over all threads of the cluster. It orders no memory but what
+// arrivals_ready() did: its use is that past the wait every block of the cluster runs, so that
+// peer_store may reach it. Every thread arrives and waits in turn.
 ROWSMITH_DEVICE void cluster_arrive() {
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
 ROWSMITH_DEVICE void cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-// Where `p`, in this block's shared memory, lies in that of the cluster's block `rank`. Not before
-// every block of the cluster is known to run, nor once any may have ended.
+// Sends `value` (8 or 16 bytes) to where `place`, in this block's shared memory, lies in that of
+// the cluster's block `rank`, and counts its bytes to the arrival there. That block must not end
+// before it has come.
 template <class T>
-ROWSMITH_DEVICE T* peer(T* p, int rank) {
-  u64 there;
-  asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(p), "r"(rank));
-  return reinterpret_cast<T*>(there);
+ROWSMITH_DEVICE void peer_store(T* place, const T& value, Arrival* arrival, int rank) {
+  static_assert(sizeof(T) == 8 || sizeof(T) == 16, "one store");
+  u32 there, tell;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(place)), "r"(rank));
+  asm("mapa.shared::cluster.u32 %0, %1, %2;"
+      : "=r"(tell)
+      : "r"(shared_address(arrival)), "r"(rank));
+  const u64* words = reinterpret_cast<const u64*>(&value);
+  if constexpr (sizeof(T) == 8) {
+    asm volatile(
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(
+            there),
+        "l"(words[0]), "r"(tell)
+        : "memory");
+  } else {
+    asm volatile(
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%0], {%1, %2}, "
+        "[%3];" ::"r"(there),
+        "l"(words[0]), "l"(words[1]), "r"(tell)
+        : "memory");
+  }
 }
 #endif
 
@@ -137,6 +218,14 @@ ROWSMITH_DEVICE Raw<kBytes> load(const void* p) {
       r.h = *static_cast<const u16*>(p);
     }
   }
+  return r;
+}
+
+// A pack of 16 bytes in shared memory.
+ROWSMITH_DEVICE Raw<16> load_shared(const void* p) {
+  const uint4 v = *static_cast<const uint4*>(p);
+  Raw<16> r;
+  r.w[0] = v.x, r.w[1] = v.y, r.w[2] = v.z, r.w[3] = v.w;
   return r;
 }
 
@@ -206,9 +295,13 @@ ROWSMITH_DEVICE float ex2(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-// Hides where a value came from, so that the compiler keeps it rather than what it was made into.
-ROWSMITH_DEVICE void opaque(u32& word) {
-  asm volatile("" : "+r"(word));
+// 0, of which no compiler knows: adding it to a word makes another value of the same bits, so that
+// what was made of the word before is not kept in registers to be used again. (An empty asm on the
+// word keeps NVVM from that, but ptxas, which never sees it, does it all the same.)
+ROWSMITH_DEVICE u32 hidden_zero() {
+  u32 multiprocessor;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(multiprocessor));
+  return multiprocessor >> 28;
 }
 
 // ---- Conversions: to nearest even; f16 keeps subnormals ----
@@ -280,6 +373,32 @@ ROWSMITH_DEVICE float hi_f32(u32 word) {
 template <>
 ROWSMITH_DEVICE float hi_f32<bf16>(u32 word) {
   return as_f32(word & 0xffff0000u);
+}
+
+// The greater of the low and of the high elements; of a number and a NaN, the number.
+template <class T>
+ROWSMITH_DEVICE u32 max2(u32 a, u32 b);
+template <>
+ROWSMITH_DEVICE u32 max2<f16>(u32 a, u32 b) {
+#if __CUDA_ARCH__ >= 800
+  u32 r;
+  asm("max.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+  return r;
+#else
+  return pack2<f16>(max_num(lo_f32<f16>(a), lo_f32<f16>(b)),
+                    max_num(hi_f32<f16>(a), hi_f32<f16>(b)));
+#endif
+}
+template <>
+ROWSMITH_DEVICE u32 max2<bf16>(u32 a, u32 b) {
+#if __CUDA_ARCH__ >= 800
+  u32 r;
+  asm("max.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+  return r;
+#else
+  return pack2<bf16>(max_num(lo_f32<bf16>(a), lo_f32<bf16>(b)),
+                     max_num(hi_f32<bf16>(a), hi_f32<bf16>(b)));
+#endif
 }
 
 }  // namespace rs

@@ -14,6 +14,7 @@
 #define ROWSMITH_DEVICE inline
 // Unrolling buys nothing here and makes the compiler ten times slower.
 #define ROWSMITH_UNROLL
+#define ROWSMITH_NO_UNROLL
 #define ROWSMITH_KERNEL(name, threads, min_blocks, Params)                                   \
   static_assert((min_blocks) >= 0, "for CUDA alone");                                        \
   static void name##_body(const Params p);                                                   \
@@ -80,7 +81,97 @@ ROWSMITH_DEVICE char* shared_base() {
   return host::table->self()->shared;
 }
 
-// ---- Clusters ----
+// ---- Clusters and asynchronous copies ----
+
+// Bulk copies are made as late as a GPU may make them: when a thread first waits.
+struct Arrival {
+  u32 word;  // kArrivalWord once initialised
+  u32 phase, expected, come;
+  u64 unused[2];
+};
+
+namespace host {
+using rowsmith_host::Place;
+constexpr u32 kArrivalWord = 0x4172726au;  // no poison: those repeat one byte
+constexpr u32 kNotExpected = 0xffffffffu;
+
+template <class... Numbers>
+void misuse(const rowsmith_host::Thread* by, const char* call, Place place, const char* format,
+            Numbers... numbers) {
+  char what[96];
+  __builtin_snprintf(what, sizeof(what), format, numbers...);
+  table->misuse(by, call, place, what);
+}
+inline void check_initialised(const Arrival* arrival, const char* call, Place place) {
+  if (arrival->word == kArrivalWord) return;
+  misuse(nullptr, call, place, " with an arrival that has seen no arrival_init");
+}
+// To be called before a phase may end: on a GPU it would never end, or the next one too early.
+inline void check_surplus(const Arrival* arrival, const rowsmith_host::Thread* by, const char* call,
+                          Place place) {
+  if (arrival->come <= arrival->expected) return;
+  misuse(by, call, place, ": %u bytes come to an arrival that expects %u", arrival->come,
+         arrival->expected);
+}
+inline void end_phase_if_all_came(Arrival* arrival) {
+  if (arrival->come != arrival->expected) return;
+  *arrival = Arrival{kArrivalWord, arrival->phase + 1, kNotExpected, 0, {}};
+  table->announce();
+}
+// All of the arrival's; false: none was started.
+inline bool finish_copies(Arrival* arrival) {
+  rowsmith_host::Copy copy;
+  bool any = false;
+  while (table->finish_copy(arrival, &copy)) {
+    any = true;
+    arrival->come += copy.bytes;
+    check_surplus(arrival, copy.by, "bulk_read", copy.place);
+  }
+  end_phase_if_all_came(arrival);
+  return any;
+}
+}  // namespace host
+
+ROWSMITH_DEVICE void arrival_init(Arrival* arrival, ROWSMITH_HERE) {
+  if (reinterpret_cast<u64>(arrival) % 8 != 0) {
+    host::table->misaligned(arrival, 8, true, {file, line});
+  }
+  if (arrival->word == host::kArrivalWord) {
+    host::misuse(nullptr, "arrival_init", {file, line}, " of an arrival that has seen one");
+  }
+  *arrival = Arrival{host::kArrivalWord, 0, host::kNotExpected, 0, {}};
+}
+ROWSMITH_DEVICE void arrivals_ready() {}
+ROWSMITH_DEVICE void arrival_expect(Arrival* arrival, u32 bytes, ROWSMITH_HERE) {
+  host::check_initialised(arrival, "arrival_expect", {file, line});
+  if (arrival->expected != host::kNotExpected) {
+    host::misuse(nullptr, "arrival_expect", {file, line}, " a second time in one phase");
+  }
+  arrival->expected = bytes;
+  host::check_surplus(arrival, nullptr, "arrival_expect", {file, line});
+  host::end_phase_if_all_came(arrival);
+}
+ROWSMITH_DEVICE void arrival_wait(Arrival* arrival, u32 parity, ROWSMITH_HERE) {
+  host::check_initialised(arrival, "arrival_wait", {file, line});
+  if (parity > 1 || (parity == 1 && arrival->phase == 0)) {
+    host::misuse(nullptr, "arrival_wait", {file, line},
+                 " for parity %u, which no phase up to this one has", parity);
+  }
+  while (arrival->phase % 2 == parity) {
+    if (!host::finish_copies(arrival)) host::table->await({file, line});
+  }
+}
+ROWSMITH_DEVICE void bulk_read(Arrival* arrival, void* dst, const void* src, u32 bytes,
+                               ROWSMITH_HERE) {
+  host::check_initialised(arrival, "bulk_read", {file, line});
+  if (bytes == 0 || bytes % 16 != 0) {
+    host::misuse(nullptr, "bulk_read", {file, line}, " of %u bytes, no positive multiple of 16",
+                 bytes);
+  }
+  if (reinterpret_cast<u64>(src) % 16 != 0) host::table->misaligned(src, 16, false, {file, line});
+  if (reinterpret_cast<u64>(dst) % 16 != 0) host::table->misaligned(dst, 16, true, {file, line});
+  host::table->start_copy({arrival, dst, src, bytes, {file, line}, nullptr});
+}
 
 ROWSMITH_DEVICE void cluster_arrive(ROWSMITH_HERE) {
   host::table->cluster_arrive({file, line});
@@ -89,8 +180,26 @@ ROWSMITH_DEVICE void cluster_wait(ROWSMITH_HERE) {
   host::table->cluster_wait({file, line});
 }
 template <class T>
-ROWSMITH_DEVICE T* peer(T* p, int rank, ROWSMITH_HERE) {
-  return static_cast<T*>(host::table->peer(p, sizeof(T), rank, {file, line}));
+ROWSMITH_DEVICE void peer_store(T* place, const T& value, Arrival* arrival, int rank,
+                                ROWSMITH_HERE) {
+  static_assert(sizeof(T) == 8 || sizeof(T) == 16, "one store");
+  if (reinterpret_cast<u64>(place) % sizeof(T) != 0) {
+    host::table->misaligned(place, sizeof(T), true, {file, line});
+  }
+  void* there = host::table->peer(place, sizeof(T), rank, {file, line});
+  auto* tell =
+      static_cast<Arrival*>(host::table->peer(arrival, sizeof(Arrival), rank, {file, line}));
+  host::check_initialised(tell, "peer_store", {file, line});
+  __builtin_memcpy(there, &value, sizeof(T));
+  tell->come += sizeof(T);
+  host::check_surplus(tell, nullptr, "peer_store", {file, line});
+  host::end_phase_if_all_came(tell);
+}
+ROWSMITH_DEVICE Raw<16> load_shared(const void* p, ROWSMITH_HERE) {
+  if (reinterpret_cast<u64>(p) % 16 != 0) host::table->misaligned(p, 16, false, {file, line});
+  Raw<16> r;
+  __builtin_memcpy(&r, p, 16);
+  return r;
 }
 
 // ---- Global memory ----
@@ -148,8 +257,8 @@ ROWSMITH_DEVICE float ex2(float x) {
   const float y = __builtin_exp2f(x);
   return y < 0x1p-126f ? 0.0f : y;
 }
-ROWSMITH_DEVICE void opaque(u32& word) {
-  asm volatile("" : "+r"(word));
+ROWSMITH_DEVICE u32 hidden_zero() {
+  return 0;
 }
 
 // ---- Conversions: to nearest even; f16 keeps subnormals; any NaN becomes 0x7fff, as on CUDA ----
@@ -223,6 +332,10 @@ ROWSMITH_DEVICE float lo_f32(u32 word) {
 template <class T>
 ROWSMITH_DEVICE float hi_f32(u32 word) {
   return to_f32(T{static_cast<u16>(word >> 16)});
+}
+template <class T>
+ROWSMITH_DEVICE u32 max2(u32 a, u32 b) {
+  return pack2<T>(max_num(lo_f32<T>(a), lo_f32<T>(b)), max_num(hi_f32<T>(a), hi_f32<T>(b)));
 }
 
 }  // namespace rs

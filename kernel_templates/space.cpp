@@ -130,6 +130,10 @@ std::string int_trait(std::string_view name, long long value) {
   return "  static constexpr int " + std::string(name) + " = " + std::to_string(value) + ";\n";
 }
 
+std::string bool_trait(std::string_view name, bool value) {
+  return "  static constexpr bool " + std::string(name) + (value ? " = true;\n" : " = false;\n");
+}
+
 std::string row_types(const Problem& problem) {
   return std::string("  using In = ") + device_type(problem.in) +
          ";\n  using Out = " + device_type(problem.out) + ";\n";
@@ -141,10 +145,8 @@ std::string row_slice_traits(const Problem& problem, const Config& config, int l
   text += int_trait("kCols", problem.cols);
   text += int_trait("kPack", config.number("pack"));
   text += int_trait("kLanes", lanes);
-  text += std::string("  static constexpr bool kAnyStart = ") +
-          (config.get("start") == "any" ? "true" : "false") + ";\n";
-  text += std::string("  static constexpr bool kKeepPacked = ") +
-          (config.get("keep") == "packed" ? "true" : "false") + ";\n";
+  text += bool_trait("kAnyStart", config.get("start") == "any");
+  text += bool_trait("kKeepPacked", config.get("keep") == "packed");
   text += int_trait("kLoad", load == "nc" ? 1 : load == "cs" ? 2 : 0);
   text += int_trait("kStore", config.get("store") == "cs" ? 1 : 0);
   return text;
@@ -171,12 +173,32 @@ double policy_rank(const Problem& problem, const Config& config) {
   return rank;
 }
 
-// H200, 2026-11-30: packed costs 2 to 8 % where a lane holds up to 32 values (f16 4096 x 1000, 2048
-// x 32000), and more where it holds 98 (f16 512 x 50257 in clusters: 36.2 us kept in f32, 41.7
-// packed). Preferring it beyond 48 values was tried and made four of five long-row defaults slower,
-// f16 64 x 151936 by 16 %. It is for rows that fit no other way.
+// H200, 2026-11-30: where both are in flight alike, packed is up to 8 % behind for few values a
+// lane (f16 1 x 131072 1.08) and even with many (f16 512 x 50257, 256 x 128256: 1.00 to 0.97).
 double keep_rank(const Config& config) {
-  return config.get("keep") == "packed" ? 0.2 : 0;
+  return config.get("keep") == "packed" ? 0.06 : 0;
+}
+
+double flight_rank(const Problem& problem, const DeviceFacts& facts, const Config& config,
+                   int lanes) {
+  const int threads = config.number("threads"), min_blocks = config.number("min_blocks");
+  const int held = registers_for_row(problem, config, lanes);
+  const double lane_bytes = static_cast<double>(problem.cols * bytes_of_wider(problem)) / lanes;
+  // Left free, the compiler takes some 28 registers beside the row, and unpacks ahead as if there
+  // were no end of them.
+  const int taken = config.get("keep") == "packed" ? 4 * held : held + 28;
+  const int free_blocks = facts.registers_per_sm / (threads * std::max(32, taken));
+  const int blocks = std::min({std::max(min_blocks, free_blocks), facts.max_blocks_per_sm,
+                               facts.max_threads_per_sm / threads});
+  const double in_flight = std::max(1, blocks) * threads * lane_bytes;
+  const double all = static_cast<double>(problem.rows * problem.cols * bytes_of_wider(problem));
+  const double wanted = std::min(all / facts.sm_count, 128e3);
+  double rank = 0.6 * std::max(0.0, std::log2(wanted / in_flight));
+  // Bounded more tightly than this, it spills.
+  const int share = facts.registers_per_sm / (threads * min_blocks);
+  if (held + 15 > share) rank += 0.4;
+  // A bound beyond what is needed ties the compiler's hands for nothing.
+  return rank + 0.02 * std::max(0.0, std::log2(min_blocks));
 }
 
 std::int64_t bytes_of_wider(const Problem& problem) {

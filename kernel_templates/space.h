@@ -49,6 +49,7 @@ std::string row_types(const Problem& problem);
 std::string row_slice_traits(const Problem& problem, const Config& config, int lanes);
 // "static constexpr int kThreads = 256;" (locale-free).
 std::string int_trait(std::string_view name, long long value);
+std::string bool_trait(std::string_view name, bool value);
 
 // RowSlice's axes: pack, start, keep, load, store.
 const std::vector<Axis>& row_slice_axes();
@@ -59,6 +60,13 @@ const std::vector<Axis>& row_slice_axes();
 double pack_rank(const Problem& problem, int pack);
 double policy_rank(const Problem& problem, const Config& config);
 double keep_rank(const Config& config);
+// What it costs to have fewer rows on a multiprocessor than keep memory busy while others compute;
+// `lanes` share a row. Reads the axes threads, min_blocks and keep.
+double flight_rank(const Problem& problem, const DeviceFacts& facts, const Config& config,
+                   int lanes);
+// Of shared memory that an Arrival takes, on every device.
+constexpr std::int64_t kArrivalBytes = 32;
+
 // Bytes of an element on the side where they are more.
 std::int64_t bytes_of_wider(const Problem& problem);
 

@@ -19,9 +19,12 @@ class WarpRows final : public RowFamily {
                    {"rows", {"1", "2", "4", "8"}},
                    {"threads", {"64", "128", "256"}}}) {}
 
-  Geometry geometry(const Problem&, const Config& config) const override {
-    const int threads = config.number("threads");
-    return {std::int64_t{threads} / config.number("lanes") * config.number("rows"), threads, 1, 0};
+  Geometry geometry(const Problem&, const DeviceFacts&, const Config& config) const override {
+    Geometry geometry;
+    geometry.threads = config.number("threads");
+    geometry.rows_per_block =
+        std::int64_t{geometry.threads} / config.number("lanes") * config.number("rows");
+    return geometry;
   }
 
   double rank(const Problem& problem, const DeviceFacts& facts,

@@ -6,6 +6,12 @@
 #include "runtime/log.h"
 
 namespace rowsmith {
+namespace {
+
+// The first driver that captures programmatic dependent launches into graphs is 12.3's.
+constexpr int kEarlyLaunchDriver = 12030;
+
+}  // namespace
 
 Status CudaContext::start() {
   if (primary()) return Status();
@@ -28,6 +34,10 @@ Status CudaContext::start() {
     report(api.primary_ctx_release(device), "cuDevicePrimaryCtxRelease");
     return status(result, "cuStreamCreate");
   }
+  int major = 0;
+  const auto known =
+      api.device_get_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+  starts_early_ = known == CUDA_SUCCESS && major >= 9 && api.version >= kEarlyLaunchDriver;
   primary_.store(context, std::memory_order_release);
   return Status();
 }

@@ -70,6 +70,8 @@ class CudaContext {
   // Non-blocking: never ordered with the caller's work. Hold the mutex while using it.
   CUstream stream() const { return stream_; }
   std::mutex& stream_mutex() { return stream_mutex_; }
+  // Programmatic dependent launches work here, in captures too. Requires start().
+  bool starts_early() const { return starts_early_; }
 
   Status status(CUresult result, const char* call) const { return to_status(api, result, call); }
   // For destructors: logs a failure, except where it only says that the driver or the context has
@@ -84,6 +86,7 @@ class CudaContext {
   std::mutex start_mutex_, stream_mutex_;
   std::atomic<CUcontext> primary_{nullptr};
   CUstream stream_ = nullptr;
+  bool starts_early_ = false;
 };
 
 // For everything but launches: the started context is current and the capture mode relaxed, both

@@ -166,14 +166,23 @@ Status CudaKernel::enqueue(const LaunchCall& call, CUstream stream) const {
   const auto block = static_cast<unsigned>(shape.block);
   const auto shared_bytes = static_cast<unsigned>(shape.shared_bytes);
   void* params[] = {const_cast<void*>(call.params)};
-  CUresult result;
+  CUlaunchAttribute attributes[2]{};
+  unsigned count = 0;
   if (shape.cluster > 1) {
-    CUlaunchAttribute attribute{};
-    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-    attribute.value.clusterDim.x = static_cast<unsigned>(shape.cluster);
-    attribute.value.clusterDim.y = 1;
-    attribute.value.clusterDim.z = 1;
-    CUlaunchConfig config{grid, 1, 1, block, 1, 1, shared_bytes, stream, &attribute, 1};
+    attributes[count].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attributes[count].value.clusterDim.x = static_cast<unsigned>(shape.cluster);
+    attributes[count].value.clusterDim.y = 1;
+    attributes[count].value.clusterDim.z = 1;
+    ++count;
+  }
+  if (shape.early && context_->starts_early()) {
+    attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attributes[count].value.programmaticStreamSerializationAllowed = 1;
+    ++count;
+  }
+  CUresult result;
+  if (count > 0) {
+    CUlaunchConfig config{grid, 1, 1, block, 1, 1, shared_bytes, stream, attributes, count};
     result = context_->api.launch_kernel_ex(&config, function, params, nullptr);
   } else {
     result = context_->api.launch_kernel(function, grid, 1, 1, block, 1, 1, shared_bytes, stream,

@@ -58,6 +58,9 @@ struct LaunchShape {
   int block = 1;                  // threads
   int cluster = 1;                // blocks a cluster; divides grid
   std::int64_t shared_bytes = 0;  // dynamic
+  // The kernel waits by itself for the work before it, as those of ROWSMITH_KERNEL do, so that a
+  // device which can may start it while that work ends.
+  bool early = false;
 };
 
 // One launch with its by-value parameter struct (copied at the call).

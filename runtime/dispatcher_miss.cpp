@@ -132,7 +132,7 @@ Status Dispatcher::serve(Walk& walk, Choice choice) {
     status = kernel.status();
     LaunchPlan plan;
     if (kernel.ok()) {
-      plan = make_plan(walk.problem, choice.config, *kernel);
+      plan = make_plan(walk.problem, device_.facts(), choice.config, *kernel);
       if (walk.call != nullptr) {
         status = launch_softmax(device_, plan, *walk.call).with_context(to_string(choice.config));
       }

@@ -32,6 +32,15 @@ std::size_t round_up(std::size_t bytes) {
   return (bytes + kSharedAlign - 1) / kSharedAlign * kSharedAlign;
 }
 
+// In order, so that a fault is at the first byte that is not there; memcpy may begin at the end.
+void copy_upwards(const rowsmith_host::Copy& copy) {
+  constexpr unsigned kPiece = 16;
+  for (unsigned at = 0; at < copy.bytes; at += kPiece) {
+    asm volatile("" ::: "memory");  // or the compiler makes the loop a memcpy
+    std::memcpy(static_cast<char*>(copy.dst) + at, static_cast<const char*>(copy.src) + at, kPiece);
+  }
+}
+
 }  // namespace
 
 bool HostScheduler::prepare(const HostLaunch& launch) {
@@ -91,7 +100,9 @@ bool HostScheduler::run_cluster(const HostLaunch& launch, std::int64_t cluster) 
   }
   cluster_round_ = 0;
   arrivals_ = 0;
-  left_ = ready_count_ = 0;
+  left_ = ready_count_ = awaiting_ = 0;
+  copies_.clear();
+  copying_ = nullptr;
   random_ = (launch.seed * 0x9e3779b97f4a7c15ull + static_cast<std::uint64_t>(cluster)) | 1;
   failed_ = faulted_ = false;
 #if ROWSMITH_TSAN
@@ -116,6 +127,10 @@ void HostScheduler::poison_shared(const Block& block) const {
 }
 
 std::string HostScheduler::misuse_of_shared() const {
+  if (!copies_.empty()) {
+    return name_of(*copies_[0].by) + ": bulk_read at " + text_of(copies_[0].place) +
+           " that no thread has waited for";
+  }
   const auto holds = [](const unsigned char* from, const unsigned char* to, unsigned char value) {
     return std::all_of(from, to, [value](unsigned char byte) { return byte == value; });
   };
@@ -209,7 +224,7 @@ void HostScheduler::cluster_arrive(Place place) {
   if (++scheduler.arrivals_ == scheduler.fiber_count()) {
     scheduler.arrivals_ = 0;
     ++scheduler.cluster_round_;
-    scheduler.release_cluster_waiters();
+    scheduler.release_all(State::kClusterWait);
   }
 }
 
@@ -231,29 +246,51 @@ void HostScheduler::cluster_wait(Place place) {
 
 void* HostScheduler::peer(const void* address, int bytes, int rank, Place place) {
   HostScheduler& scheduler = *running;
-  const auto at =
-      static_cast<std::ptrdiff_t>(reinterpret_cast<std::uintptr_t>(address) -
-                                  reinterpret_cast<std::uintptr_t>(scheduler.current_->shared));
-  if (!scheduler.may_peer(at, bytes, rank, place)) scheduler.abandon();
+  if (!scheduler.may_peer(address, bytes, rank, place)) scheduler.abandon();
+  const std::ptrdiff_t at = static_cast<const char*>(address) - scheduler.current_->shared;
   return scheduler.blocks_[static_cast<std::size_t>(rank)].shared + at;
 }
 
-// No text may live in a frame that is abandoned, hence the two functions.
-bool HostScheduler::may_peer(std::ptrdiff_t at, int bytes, int rank, Place place) {
-  const auto shared = static_cast<std::ptrdiff_t>(launch_->shared_bytes);
-  const char* why = nullptr;
-  if (!current_->waited) {
-    why = " before a cluster_wait";
-  } else if (rank < 0 || rank >= launch_->cluster) {
-    why = " where the cluster has no such block";
-  } else if (shared == 0 || at < 0 || at > shared - bytes) {
-    why = " with an address outside of its own shared memory";
-  } else if (blocks_[static_cast<std::size_t>(rank)].left > 0) {
-    why = " after threads of that block have left the kernel";
-  }
-  if (why == nullptr) return true;
-  report(who() + ": peer of rank " + std::to_string(rank) + " at " + text_of(place) + why);
-  return false;
+void HostScheduler::start_copy(Copy copy) {
+  HostScheduler& scheduler = *running;
+  copy.by = scheduler.current_;
+  if (!scheduler.may_copy(copy)) scheduler.abandon();
+  scheduler.copies_.push_back(copy);
+  announce();
+}
+
+bool HostScheduler::finish_copy(const void* arrival, Copy* made) {
+  HostScheduler& scheduler = *running;
+  std::vector<Copy>& copies = scheduler.copies_;
+  const auto found = std::find_if(copies.begin(), copies.end(),
+                                  [arrival](const Copy& copy) { return copy.arrival == arrival; });
+  if (found == copies.end()) return false;
+  scheduler.copying_ = &*found;
+  copy_upwards(*found);
+  scheduler.copying_ = nullptr;
+  *made = *found;
+  copies.erase(found);
+  return true;
+}
+
+void HostScheduler::await(Place place) {
+  HostScheduler& scheduler = *running;
+  scheduler.current_->state = State::kAwait;
+  scheduler.current_->place = place;
+  ++scheduler.awaiting_;
+  scheduler.run_next();
+}
+
+void HostScheduler::announce() {
+  if (std::exchange(running->awaiting_, 0) > 0) running->release_all(State::kAwait);
+}
+
+void HostScheduler::misuse(const rowsmith_host::Thread* by, const char* call, Place place,
+                           const char* what) {
+  HostScheduler& scheduler = *running;
+  scheduler.report(name_of(by == nullptr ? *scheduler.current_ : *by) + ": " + call + " at " +
+                   text_of(place) + what);
+  scheduler.abandon();
 }
 
 void HostScheduler::on_fault(const void* address, FaultAccess access) {
@@ -294,12 +331,12 @@ void HostScheduler::release(Fiber* first, int count) {
   }
 }
 
-void HostScheduler::release_cluster_waiters() {
+void HostScheduler::release_all(State waiting) {
   const int count = fiber_count();
   const bool down = launch_->schedule == HostSchedule::kDescending;
   for (int i = 0; i < count; ++i) {
     Fiber& fiber = fibers_[static_cast<std::size_t>(down ? i : count - 1 - i)];
-    if (fiber.state == State::kClusterWait) release(&fiber, 1);
+    if (fiber.state == waiting) release(&fiber, 1);
   }
 }
 
@@ -352,7 +389,12 @@ const rowsmith_host::Table& HostScheduler::table() {
                                                   misaligned,
                                                   cluster_arrive,
                                                   cluster_wait,
-                                                  peer};
+                                                  peer,
+                                                  start_copy,
+                                                  finish_copy,
+                                                  await,
+                                                  announce,
+                                                  misuse};
   return kTable;
 }
 

@@ -64,7 +64,8 @@ class HostScheduler {
 
  private:
   using Place = rowsmith_host::Place;
-  enum class State : unsigned char { kReady, kSync, kShuffle, kClusterWait, kLeft };
+  using Copy = rowsmith_host::Copy;
+  enum class State : unsigned char { kReady, kSync, kShuffle, kClusterWait, kAwait, kLeft };
   struct Fiber : rowsmith_host::Thread {
     FiberContext context;
     State state = State::kReady;
@@ -101,6 +102,12 @@ class HostScheduler {
   static void cluster_arrive(Place place);
   static void cluster_wait(Place place);
   static void* peer(const void* address, int bytes, int rank, Place place);
+  static void start_copy(Copy copy);
+  static bool finish_copy(const void* arrival, Copy* made);
+  static void await(Place place);
+  static void announce();
+  static void misuse(const rowsmith_host::Thread* by, const char* call, Place place,
+                     const char* what);
 
   // Lines, never return addresses: a compiler may place one call at several.
   static bool same_place(Place a, Place b) {
@@ -115,19 +122,25 @@ class HostScheduler {
   // Counts the running thread in; gives the block up if the others are at another place.
   void meet(Meeting& meeting, State kind, int mask, Place place);
   void release(Fiber* first, int count);
-  void release_cluster_waiters();
+  // Those of the cluster's threads that are in this state.
+  void release_all(State waiting);
   void run_next();
   void leave();
   [[gnu::noinline]] void abandon_unwaited();
-  bool may_peer(std::ptrdiff_t at, int bytes, int rank, Place place);
+  // False: reported why not.
+  bool may_peer(const void* address, int bytes, int rank, Place place);
+  bool may_copy(const Copy& copy);
+  // In the running thread's shared memory.
+  bool is_own(const void* address, std::size_t bytes) const;
   void poison_shared(const Block& block) const;
   void report(std::string text, const void* address = nullptr);
   void report_fault(const void* address, FaultAccess access);
   void abandon();  // after a failure is set; does not return to the thread
   std::string describe_stuck() const;
-  std::string who() const;
+  static std::string name_of(const rowsmith_host::Thread& thread);
+  std::string who() const { return name_of(*current_); }
   std::string name_of_cluster() const;
-  // Empty, or how a block's shared memory was written where or when it may not be.
+  // Empty, or how a block's shared memory was, or will be, written where or when it may not be.
   std::string misuse_of_shared() const;
 
   const HostLaunch* launch_ = nullptr;
@@ -140,6 +153,9 @@ class HostScheduler {
   std::vector<Fiber*> ready_;  // a stack of ready_count_
   int ready_count_ = 0;
   int left_ = 0;
+  int awaiting_ = 0;               // an arrival
+  std::vector<Copy> copies_;       // started and not made
+  const Copy* copying_ = nullptr;  // one of them, which is being made
   std::int64_t first_block_ = 0;
   unsigned cluster_round_ = 0;  // of the cluster barrier: so many are complete
   int arrivals_ = 0;            // in this one

@@ -19,8 +19,38 @@ void HostScheduler::report(std::string text, const void* address) {
   failure_.address = address;
 }
 
-std::string HostScheduler::who() const {
-  return "block " + std::to_string(current_->block) + ", thread " + std::to_string(current_->index);
+std::string HostScheduler::name_of(const rowsmith_host::Thread& thread) {
+  return "block " + std::to_string(thread.block) + ", thread " + std::to_string(thread.index);
+}
+
+bool HostScheduler::is_own(const void* address, std::size_t bytes) const {
+  if (launch_->shared_bytes == 0) return false;
+  const auto at = reinterpret_cast<std::uintptr_t>(address) -
+                  reinterpret_cast<std::uintptr_t>(current_->shared);  // huge where it is below
+  return at <= launch_->shared_bytes && bytes <= launch_->shared_bytes - at;
+}
+
+// No text may live in a frame that is abandoned: callers abandon, these do not.
+bool HostScheduler::may_peer(const void* address, int bytes, int rank, Place place) {
+  const char* why = nullptr;
+  if (!current_->waited) {
+    why = " before a cluster_wait";
+  } else if (rank < 0 || rank >= launch_->cluster) {
+    why = " where the cluster has no such block";
+  } else if (!is_own(address, static_cast<std::size_t>(bytes))) {
+    why = " with an address outside of its own shared memory";
+  } else if (blocks_[static_cast<std::size_t>(rank)].left > 0) {
+    why = " after threads of that block have left the kernel";
+  }
+  if (why == nullptr) return true;
+  report(who() + ": peer_store to rank " + std::to_string(rank) + " at " + text_of(place) + why);
+  return false;
+}
+
+bool HostScheduler::may_copy(const Copy& copy) {
+  if (is_own(copy.dst, copy.bytes)) return true;
+  report(who() + ": bulk_read at " + text_of(copy.place) + " to outside of its own shared memory");
+  return false;
 }
 
 std::string HostScheduler::name_of_cluster() const {
@@ -61,6 +91,7 @@ std::string HostScheduler::describe_stuck() const {
       case State::kSync: text += " wait in sync at "; break;
       case State::kShuffle: text += " wait in shfl_xor at "; break;
       case State::kClusterWait: text += " wait in cluster_wait at "; break;
+      case State::kAwait: text += " wait in arrival_wait at "; break;
     }
     if (crowd.first->state != State::kLeft) text += text_of(crowd.first->place);
     separator = ", ";
@@ -73,6 +104,10 @@ void HostScheduler::report_fault(const void* address, FaultAccess access) {
   const char* what = access == FaultAccess::kWrite  ? ": write "
                      : access == FaultAccess::kRead ? ": read "
                                                     : ": access ";
+  if (copying_ != nullptr) {
+    return report(name_of(*copying_->by) + ": bulk_read at " + text_of(copying_->place) + what,
+                  address);
+  }
   for (int rank = 0; launch_->shared_bytes > 0 && rank < launch_->cluster; ++rank) {
     const Block& block = blocks_[static_cast<std::size_t>(rank)];
     if (!block.pages.guards(address)) continue;

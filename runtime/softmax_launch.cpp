@@ -17,41 +17,56 @@ static_assert(offsetof(RowsParams, src) == offsetof(GenericParams, src) &&
               offsetof(RowsParams, dst) == offsetof(GenericParams, dst) &&
               offsetof(RowsParams, rows) == offsetof(GenericParams, rows) &&
               offsetof(RowsParams, src_stride) == offsetof(GenericParams, src_stride) &&
-              offsetof(RowsParams, dst_stride) == offsetof(GenericParams, dst_stride));
+              offsetof(RowsParams, dst_stride) == offsetof(GenericParams, dst_stride) &&
+              offsetof(RowsParams, pass) == offsetof(GenericParams, pass));
 
 constexpr std::int64_t kMaxBlocks = std::numeric_limits<std::int32_t>::max();
 
 GenericParams params_of(const SoftmaxCall& call) {
-  return {call.src, call.dst, call.rows, call.src_stride, call.dst_stride, call.cols};
+  return {call.src, call.dst, call.rows, call.src_stride, call.dst_stride, 0, 0, call.cols};
 }
 
 // Rows per block are those of a cluster where the geometry has one.
 std::int64_t groups_of(const Geometry& geometry, std::int64_t rows) {
-  return (rows - 1) / geometry.rows_per_block + 1;
+  const std::int64_t groups = (rows - 1) / geometry.rows_per_block + 1;
+  return geometry.walkers > 0 ? std::min(groups, geometry.walkers) : groups;
+}
+
+// Blocks that work on the same rows.
+std::int64_t group_size(const Geometry& geometry) {
+  return std::int64_t{geometry.cluster} * geometry.blocks_per_row;
 }
 
 bool fits_one_grid(const Geometry& geometry, std::int64_t rows) {
-  const std::int64_t groups = groups_of(geometry, rows);
-  return groups <= kMaxBlocks && groups * geometry.cluster <= kMaxBlocks;
+  return groups_of(geometry, rows) <= kMaxBlocks / group_size(geometry);
 }
 
 LaunchCall launch_of(const LaunchPlan& plan, const GenericParams& params) {
   LaunchCall launch;
   launch.kernel = plan.kernel;
-  launch.shape = {groups_of(plan.geometry, params.rows) * plan.geometry.cluster,
-                  plan.geometry.threads, plan.geometry.cluster, plan.geometry.shared_bytes};
+  launch.shape = {groups_of(plan.geometry, params.rows) * group_size(plan.geometry),
+                  plan.geometry.threads, plan.geometry.cluster, plan.geometry.shared_bytes, true};
   launch.params = &params;
   launch.param_bytes = plan.exact ? sizeof(RowsParams) : sizeof(GenericParams);
   return launch;
 }
 
 template <typename Launch>
+Status launch_passes(const LaunchPlan& plan, GenericParams& params, Launch& launch) {
+  Status status;
+  for (params.pass = 0; params.pass < plan.geometry.passes && status.ok(); ++params.pass) {
+    status = launch(launch_of(plan, params));
+  }
+  return status;
+}
+
+template <typename Launch>
 Status launch_in_parts(const LaunchPlan& plan, GenericParams params, Launch& launch) {
-  const std::int64_t step = kMaxBlocks / plan.geometry.cluster * plan.geometry.rows_per_block;
+  const std::int64_t step = kMaxBlocks / group_size(plan.geometry) * plan.geometry.rows_per_block;
   std::int64_t left = params.rows;
   while (true) {
     params.rows = std::min(left, step);
-    Status status = launch(launch_of(plan, params));
+    Status status = launch_passes(plan, params, launch);
     left -= params.rows;
     if (left == 0 || !status.ok()) return status;
     params.src = static_cast<const char*>(params.src) +
@@ -63,17 +78,18 @@ Status launch_in_parts(const LaunchPlan& plan, GenericParams params, Launch& lau
 
 template <typename Launch>
 Status for_each_launch(const LaunchPlan& plan, const SoftmaxCall& call, Launch&& launch) {
-  const GenericParams params = params_of(call);
-  if (fits_one_grid(plan.geometry, call.rows)) return launch(launch_of(plan, params));
+  GenericParams params = params_of(call);
+  if (fits_one_grid(plan.geometry, call.rows)) return launch_passes(plan, params, launch);
   return launch_in_parts(plan, params, launch);
 }
 
 }  // namespace
 
-LaunchPlan make_plan(const Problem& problem, const Config& config, const Kernel* kernel) {
+LaunchPlan make_plan(const Problem& problem, const DeviceFacts& facts, const Config& config,
+                     const Kernel* kernel) {
   const Family* family = find_family(config.family);
   assert(family != nullptr);
-  return {kernel, family->exact(), family->geometry(problem, config), size_of(problem.in),
+  return {kernel, family->exact(), family->geometry(problem, facts, config), size_of(problem.in),
           size_of(problem.out)};
 }
 
@@ -86,8 +102,9 @@ Status run_softmax(Device& device, const LaunchPlan& plan, const SoftmaxCall& ca
   return for_each_launch(plan, call, [&](const LaunchCall& launch) { return device.run(launch); });
 }
 
-RecordedCall::RecordedCall(const LaunchPlan& plan, const SoftmaxCall& call)
+RecordedCall::RecordedCall(const LaunchPlan& plan, const SoftmaxCall& call, int pass)
     : params_(params_of(call)), launch_(launch_of(plan, params_)) {
+  params_.pass = pass;
   assert(fits_one_grid(plan.geometry, call.rows));
 }
 

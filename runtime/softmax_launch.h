@@ -23,19 +23,21 @@ struct LaunchPlan {
 };
 
 // Requires a legal config.
-LaunchPlan make_plan(const Problem& problem, const Config& config, const Kernel* kernel);
+LaunchPlan make_plan(const Problem& problem, const DeviceFacts& facts, const Config& config,
+                     const Kernel* kernel);
 
-// Launches rows x cols on `stream`, as one launch unless the grid would pass 2^31 - 1 blocks.
+// Launches rows x cols on `stream`: the family's passes, usually one; in parts where the grid would
+// pass 2^31 - 1 blocks.
 // Requires rows, cols > 0 and resolved strides. No heap.
 Status launch_softmax(Device& device, const LaunchPlan& plan, const SoftmaxCall& call);
 // The same on the device's own stream, waiting for the end.
 Status run_softmax(Device& device, const LaunchPlan& plan, const SoftmaxCall& call);
 
-// The one launch of a call with parameters that outlive it: what the tuner records and replays.
+// One pass of a call with parameters that outlive it: what the tuner records and replays.
 // Requires rows that one grid can hold.
 class RecordedCall {
  public:
-  RecordedCall(const LaunchPlan& plan, const SoftmaxCall& call);
+  RecordedCall(const LaunchPlan& plan, const SoftmaxCall& call, int pass = 0);
   // Refers to this object, which must stay where it is meanwhile.
   LaunchCall launch() const {
     LaunchCall launch = launch_;

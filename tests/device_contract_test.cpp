@@ -60,8 +60,8 @@ class DeviceContract : public ::testing::TestWithParam<std::string> {
   }
 
   LaunchPlan plan_of(const Kernel* kernel) {
-    return make_plan(contiguous_problem(DType::kF32, DType::kF32, kRows, kCols), generic_config(),
-                     kernel);
+    return make_plan(contiguous_problem(DType::kF32, DType::kF32, kRows, kCols), DeviceFacts{},
+                     generic_config(), kernel);
   }
 
   void expect_uniform() {

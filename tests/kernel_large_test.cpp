@@ -49,7 +49,8 @@ class KernelLarge : public ::testing::Test {
     const Config config = pinned ? *pinned : default_config(problem, device_->facts());
     Result<const Kernel*> kernel = modules_->get(problem, config);
     ASSERT_TRUE(kernel.ok()) << kernel.status().to_string();
-    const Status ran = run_softmax(*device_, make_plan(problem, config, *kernel), call);
+    const Status ran =
+        run_softmax(*device_, make_plan(problem, device_->facts(), config, *kernel), call);
     ASSERT_TRUE(ran.ok()) << to_string(config) << ": " << ran.to_string();
     const std::int64_t tail = std::min<std::int64_t>(rows, 5) * cols;
     std::vector<_Float16> got(static_cast<std::size_t>(tail));
@@ -146,7 +147,9 @@ TEST_F(KernelLarge, A18_EveryWidthTo4096OnOneAndTwoRows) {
                                cols,      DType::kF16, DType::kF16, nullptr};
         ASSERT_TRUE(device_->fill(y->data(), 0xA5, y->bytes()).ok());
         ASSERT_TRUE(
-            run_softmax(*device_, make_plan(instance.problem, instance.config, *kernel), call)
+            run_softmax(*device_,
+                        make_plan(instance.problem, device_->facts(), instance.config, *kernel),
+                        call)
                 .ok());
         std::vector<_Float16> got(static_cast<std::size_t>(rows * cols));
         ASSERT_TRUE(device_->copy_out(got.data(), y->data(), got.size() * 2).ok());

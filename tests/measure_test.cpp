@@ -31,7 +31,7 @@ class MeasureTest : public ::testing::Test {
     device_ = std::make_unique<ScriptedDevice>(facts_with_l2(l2_bytes));
     device_->script.cost = [this](const LaunchCall&) { return Result<double>(cost_); };
     module_ = device_->load({"scripted\nkernel", "", ""}).value();
-    plan_ = make_plan(problem, generic_config(), *module_->kernel("kernel"));
+    plan_ = make_plan(problem, DeviceFacts{}, generic_config(), *module_->kernel("kernel"));
     Result<Arena> arena = Arena::make(*device_, problem, limits);
     ASSERT_TRUE(arena.ok()) << arena.status().to_string();
     arena_ = std::make_unique<Arena>(std::move(*arena));

@@ -24,7 +24,7 @@ class SoftmaxLaunchTest : public ::testing::Test {
     module_ = std::move(const_cast<std::unique_ptr<Module>&>(module.value()));
   }
   LaunchPlan plan(std::int64_t rows_per_block, int cluster, bool exact) const {
-    return {kernel_, exact, {rows_per_block, 128, cluster, 64}, 4, 2};
+    return {kernel_, exact, {rows_per_block, 128, cluster, 1, 64, 0, 1}, 4, 2};
   }
   GenericParams params(std::size_t launch) const {
     GenericParams value{};
@@ -114,13 +114,14 @@ TEST_F(SoftmaxLaunchTest, ARecordedCallKeepsItsParametersWhenCopied) {
 
 TEST_F(SoftmaxLaunchTest, APlanFollowsItsFamilysGeometry) {
   const Problem problem = contiguous_problem(DType::kF16, DType::kF16, 8, 1000);
-  const LaunchPlan generic = make_plan(problem, generic_config(), kernel_);
+  const LaunchPlan generic = make_plan(problem, DeviceFacts{}, generic_config(), kernel_);
   EXPECT_FALSE(generic.exact);
   EXPECT_EQ(generic.in_bytes, 2u);
   const Config config = default_config(problem, device_.facts());
-  const LaunchPlan chosen = make_plan(problem, config, kernel_);
+  const LaunchPlan chosen = make_plan(problem, DeviceFacts{}, config, kernel_);
   EXPECT_TRUE(chosen.exact);
-  EXPECT_EQ(chosen.geometry.threads, find_family(config.family)->geometry(problem, config).threads);
+  EXPECT_EQ(chosen.geometry.threads,
+            find_family(config.family)->geometry(problem, DeviceFacts{}, config).threads);
 }
 
 }  // namespace

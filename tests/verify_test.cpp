@@ -49,7 +49,7 @@ class VerifyTest : public ::testing::TestWithParam<Case> {
     device_.script.effect =
         testing::emulated_softmax(problem_, [this](const std::string&) { return fault_; });
     module_ = device_.load({"scripted\nkernel", "", ""}).value();
-    plan_ = make_plan(problem_, generic_config(), *module_->kernel("kernel"));
+    plan_ = make_plan(problem_, DeviceFacts{}, generic_config(), *module_->kernel("kernel"));
   }
   Status check(Fault fault) {
     fault_ = fault;
@@ -166,7 +166,7 @@ class FullCheckTest : public ::testing::Test {
         problem, [=](const std::string& entry) { return entry == "mine" ? fault : Fault::kNone; });
     const auto module = device.load({"scripted\nmine\ngeneric", "", ""}).value();
     const auto plan = [&](const char* entry) {
-      return make_plan(problem, generic_config(), *module->kernel(entry));
+      return make_plan(problem, DeviceFacts{}, generic_config(), *module->kernel(entry));
     };
     const Result<Arena> arena = Arena::make(device, problem, {});
     return compare_with_generic(device, plan("mine"), plan("generic"), *arena, cap_bytes,

@@ -29,6 +29,7 @@ struct CliArgs {
   Effort effort = Effort::kStandard;
   double budget_s = 0;
   bool retune = false;
+  std::vector<std::string> families;
   std::vector<int> archs;  // compute capabilities: 90, 120
   std::vector<std::string> files;
   bool dry_run = false;

@@ -117,6 +117,7 @@ Result<std::vector<DeviceReport>> tune_devices(const CliArgs& args, RuntimeOptio
     request.problems = problems;
     request.effort = args.effort;
     request.retune = args.retune;
+    request.families = args.families;
     // A budget of 0 would mean none: a spent one becomes a sliver, which skips what is left.
     if (args.budget_s > 0) request.budget_s = std::max(args.budget_s - spent_s, 1e-3);
     options.device = name;

@@ -27,9 +27,11 @@ Result<double> time_of(Device& device, const CopyVariant& variant, const Kernel*
   }
   std::vector<LaunchCall> calls;
   for (const auto& at : params) {
-    calls.push_back({kernel, {variant.blocks(at.bytes), variant.threads, 1, 0}, &at, sizeof at});
+    calls.push_back(
+        {kernel, {variant.blocks(at.bytes), variant.threads, 1, 0, true}, &at, sizeof at});
   }
-  Result<Stopwatch> watch = Stopwatch::make(device, calls, 2 * bytes_to_copy(arena), options);
+  Result<Stopwatch> watch = Stopwatch::make(device, calls, static_cast<int>(calls.size()),
+                                            2 * bytes_to_copy(arena), options);
   if (!watch.ok()) return watch.status();
   std::vector<double> times;
   for (int i = 0; i < samples; ++i) {

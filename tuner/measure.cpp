@@ -115,13 +115,13 @@ bool plausible_time(double ns, std::int64_t bytes) {
   return std::isfinite(ns) && ns > 0 && ns >= static_cast<double>(bytes) / kBytesPerNs;
 }
 
-Result<Stopwatch> Stopwatch::make(Device& device, const std::vector<LaunchCall>& calls,
-                                  std::int64_t bytes, const StopwatchOptions& options) {
+Result<Stopwatch> Stopwatch::make(Device& device, const std::vector<LaunchCall>& launches,
+                                  int calls, std::int64_t bytes, const StopwatchOptions& options) {
   Stopwatch watch;
-  Result<std::unique_ptr<Sequence>> sequence = device.record(calls);
+  Result<std::unique_ptr<Sequence>> sequence = device.record(launches);
   if (!sequence.ok()) return sequence.status();
   watch.sequence_ = std::move(*sequence);
-  watch.calls_ = static_cast<double>(calls.size());
+  watch.calls_ = calls;
   watch.bytes_ = bytes;
   watch.attempts_ = options.attempts;
   Result<double> first = watch.sequence_->time_ns(1);
@@ -140,9 +140,11 @@ Result<Stopwatch> Stopwatch::make(Device& device, const LaunchPlan& plan, const 
   std::deque<RecordedCall> recorded;  // a launch points into its call
   std::vector<LaunchCall> launches;
   for (int slot = 0; slot < arena.slots(); ++slot) {
-    launches.push_back(recorded.emplace_back(plan, arena.call(slot)).launch());
+    for (int pass = 0; pass < plan.geometry.passes; ++pass) {
+      launches.push_back(recorded.emplace_back(plan, arena.call(slot), pass).launch());
+    }
   }
-  return make(device, launches, arena.in_bytes() + arena.out_bytes(), options);
+  return make(device, launches, arena.slots(), arena.in_bytes() + arena.out_bytes(), options);
 }
 
 Result<double> Stopwatch::sample() {

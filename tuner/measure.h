@@ -62,9 +62,10 @@ struct StopwatchOptions {
 // One kernel (or copy) recorded over an arena.
 class Stopwatch {
  public:
-  // Records `calls` and runs them once, untimed: loads are lazy and caches cold the first time.
-  // `bytes` are those that one call must move. Codes of Device::record and Sequence::time_ns.
-  static Result<Stopwatch> make(Device& device, const std::vector<LaunchCall>& calls,
+  // Records the launches of so many calls and runs them once, untimed: loads are lazy and caches
+  // cold the first time. `bytes` are those that one call must move. Codes of Device::record and
+  // Sequence::time_ns.
+  static Result<Stopwatch> make(Device& device, const std::vector<LaunchCall>& launches, int calls,
                                 std::int64_t bytes, const StopwatchOptions& options);
   // The plan over every slot of the arena.
   static Result<Stopwatch> make(Device& device, const LaunchPlan& plan, const Arena& arena,

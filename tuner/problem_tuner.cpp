@@ -79,15 +79,22 @@ bool ProblemTuner::settled_before_search() {
 bool ProblemTuner::prepare() {
   using State = TuneOutcome::State;
   const Problem& problem = outcome_.problem;
-  chosen_ = choose_candidates(legal_configs(problem, facts_), default_config(problem, facts_),
-                              plan_.candidates);
+  std::vector<Config> legal = legal_configs(problem, facts_);
+  if (!settings_.families.empty()) {
+    const auto wanted = [&](const Config& config) {
+      const auto& names = settings_.families;
+      return std::find(names.begin(), names.end(), config.family) != names.end();
+    };
+    legal.erase(std::stable_partition(legal.begin(), legal.end(), wanted), legal.end());
+  }
+  chosen_ = choose_candidates(legal, default_config(problem, facts_), plan_.candidates);
   built_ = build_candidates(session_, problem, chosen_.configs, chosen_.default_index, threads_,
                             [this] { return time_is_up(); });
   candidates_.resize(built_.size());
   search_.emplace(plan_.search, built_.size(), chosen_.default_index);
   for (std::size_t i = 0; i < built_.size() && !ended_; ++i) {
     if (built_[i].status.ok()) {
-      candidates_[i].plan = make_plan(problem, chosen_.configs[i], built_[i].kernel);
+      candidates_[i].plan = make_plan(problem, facts_, chosen_.configs[i], built_[i].kernel);
     } else {
       reject(i, built_[i].status);
     }
@@ -190,7 +197,7 @@ Status ProblemTuner::build_alone(std::size_t i) {
   const Config& config = chosen_.configs[i];
   Result<const Kernel*> kernel = session_.modules->get(outcome_.problem, config);
   if (!kernel.ok()) return kernel.status();
-  candidates_[i].plan = make_plan(outcome_.problem, config, *kernel);
+  candidates_[i].plan = make_plan(outcome_.problem, facts_, config, *kernel);
   return {};
 }
 
@@ -214,7 +221,7 @@ bool ProblemTuner::confirm(std::size_t i) {
       return false;
     }
     status = compare_with_generic(device, candidates_[i].plan,
-                                  make_plan(outcome_.problem, generic, *kernel), *arena_,
+                                  make_plan(outcome_.problem, facts_, generic, *kernel), *arena_,
                                   plan_.compare_bytes, &compared_);
   }
   if (!status.ok()) reject(i, status);

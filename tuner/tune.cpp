@@ -47,6 +47,7 @@ TuneReport tune_all(const Session& session, const TuneRequest& request,
   if (!settings.now_s) settings.now_s = steady_seconds;
   settings.effort = request.effort;
   settings.retune = request.retune;
+  settings.families = request.families;
   settings.compile_threads = request.compile_threads;
   settings.progress = progress;
   settings.stop = stop;

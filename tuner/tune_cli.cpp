@@ -5,6 +5,7 @@
 
 #include "tuner/tune_cli.h"
 
+#include "kernel_templates/catalog.h"
 #include "tuner/cli_commands.h"
 #include "tuner/number_list.h"
 
@@ -22,6 +23,12 @@
 
 namespace rowsmith {
 namespace {
+
+std::vector<std::string> family_names() {
+  std::vector<std::string> names;
+  for (const Family* family : catalog()) names.emplace_back(family->name());
+  return names;
+}
 
 constexpr std::int64_t kMaxRows = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMaxCols = std::numeric_limits<std::int32_t>::max();
@@ -141,6 +148,9 @@ class Grammar {
                args_.budget_s = checked("--budget", parse_duration_s(text));
              });
     softmax->add_flag("--retune", args_.retune, "Also problems that have a winner");
+    softmax->add_option("--family", args_.families, "Only these families, and the default")
+        ->delimiter(',')
+        ->check(CLI::IsMember(family_names()));
     CLI::App* compile = add("compile", "Fill the binary store without a GPU", run_compile);
     add_problem(compile);
     add_arch(compile)->required();

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace rowsmith {
 
@@ -18,6 +19,7 @@ struct TuneSettings {
   // --- What is tried ---
   Effort effort = Effort::kStandard;
   bool retune = false;
+  std::vector<std::string> families;  // only these, and the default; empty = all
   // --- What it may cost ---
   double budget_s = 0;         // 0 = no limit; at its end the best so far stands
   int compile_threads = 0;     // 0 = the machine's cores

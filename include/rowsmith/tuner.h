@@ -23,6 +23,8 @@ struct TuneRequest {
   Effort effort = Effort::kStandard;
   double budget_s = 0;      // for all problems together; 0 = no limit
   bool retune = false;      // also problems that have a valid exact record
+  // Only these families, and the default; empty = all.
+  std::vector<std::string> families;
   int compile_threads = 0;  // 0 = the machine's cores
 };
 

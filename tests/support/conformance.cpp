@@ -209,7 +209,7 @@ void Conformance::check_one(const std::vector<const Kernel*>& kernels, const Cas
     call.dst_stride = dst.stride;
     call.in = p.in;
     call.out = p.out;
-    const LaunchPlan plan = make_plan(p, c.instance.config, kernels[d]);
+    const LaunchPlan plan = make_plan(p, device.facts(), c.instance.config, kernels[d]);
     const Status ran = run_softmax(device, plan, call);
     ++launches_;
     ASSERT_TRUE(ran.ok()) << what << ": " << ran.to_string();

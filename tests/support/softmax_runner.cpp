@@ -35,7 +35,8 @@ std::vector<float> SoftmaxRunner::run(DType dtype, std::int64_t rows, std::int64
   if (!kernel.ok() || !src.ok() || !dst.ok()) return {};
   const SoftmaxCall call{src->data(), dst->data(), rows, cols, cols, cols, dtype, dtype, nullptr};
   Status status = device_->copy_in(src->data(), bytes.data(), bytes.size());
-  if (status.ok()) status = run_softmax(*device_, make_plan(problem, config, *kernel), call);
+  if (status.ok())
+    status = run_softmax(*device_, make_plan(problem, device_->facts(), config, *kernel), call);
   if (status.ok()) status = device_->copy_out(bytes.data(), dst->data(), bytes.size());
   EXPECT_TRUE(status.ok()) << to_string(config) << ": " << status.to_string();
   if (!status.ok()) return {};

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The space of `online_row`: blocks a cluster, threads, packs in flight a lane, the share of L2
+// that the rows in flight may take, and how rows begin, are loaded and stored.
+#include "kernel_templates/families.h"
+#include "kernel_templates/space.h"
+
+#include "online_row_text.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rowsmith {
+namespace {
+
+const std::vector<Axis>& axes() {
+  static const std::vector<Axis> all{{"cluster", {"1", "2", "4", "8", "16"}},
+                                     {"threads", {"256", "512", "1024"}},
+                                     {"l2_percent", {"0", "40", "70"}},
+                                     {"unroll", {"2", "4", "8"}},
+                                     {"pack", {"1", "2", "4", "8"}},
+                                     {"start", {"aligned", "any"}},
+                                     {"load", {"default", "nc"}},
+                                     {"store", {"default", "cs"}}};
+  return all;
+}
+
+// Blocks that a multiprocessor holds at once, by threads.
+int blocks_per_sm(const DeviceFacts& facts, int threads) {
+  return std::max(1, std::min(facts.max_threads_per_sm / threads, facts.max_blocks_per_sm));
+}
+
+// Rows that may be in flight so that their second read comes from L2; 0 = all that the device runs.
+std::int64_t rows_in_flight(const Problem& problem, const DeviceFacts& facts,
+                            const Config& config) {
+  const std::int64_t row_bytes = problem.cols * static_cast<std::int64_t>(size_of(problem.in));
+  return facts.l2_bytes * config.number("l2_percent") / 100 / row_bytes;
+}
+
+const char* why_not(const Problem& problem, const DeviceFacts& facts, const Config& config) {
+  for (const char* reason :
+       {check_row_problem(problem), check_pack(problem, config), check_load(problem, config)}) {
+    if (reason != nullptr) return reason;
+  }
+  const int threads = config.number("threads"), cluster = config.number("cluster");
+  if (cluster > facts.max_cluster) return "the device has no such clusters";
+  if (problem.cols / config.number("pack") < 2 * threads * cluster) {
+    return "fewer than two packs a thread";
+  }
+  if (config.number("l2_percent") > 0) {
+    const std::int64_t rows = rows_in_flight(problem, facts, config);
+    if (rows == 0) return "a row exceeds that share of L2";
+    const std::int64_t running = facts.sm_count * blocks_per_sm(facts, threads) / cluster;
+    if (rows >= running) return "all rows that run at once fit that share of L2";
+  }
+  return check_occupancy(facts, threads, 1, config.number("unroll") * config.number("pack") + 40);
+}
+
+class OnlineRow final : public Family {
+ public:
+  std::string_view name() const override { return "online_row"; }
+  std::string_view summary() const override {
+    return "a block or cluster a row of any length, read twice, the second time from L2";
+  }
+  std::string_view text() const override { return detail::kOnlineRowText; }
+  std::string_view digest() const override { return detail::kOnlineRowDigest; }
+  bool exact() const override { return true; }
+
+  std::vector<Config> space(const Problem& problem, const DeviceFacts& facts) const override {
+    return enumerate(name(), axes(),
+                     [&](const Config& config) { return why_not(problem, facts, config); });
+  }
+
+  std::string why_illegal(const Problem& problem, const DeviceFacts& facts,
+                          const Config& config) const override {
+    std::string why = check_axes(name(), axes(), config);
+    if (!why.empty()) return why;
+    const char* reason = why_not(problem, facts, config);
+    return reason == nullptr ? "" : std::string(name()) + ": " + reason;
+  }
+
+  std::string traits(const Problem& problem, const Config& config) const override {
+    return row_types(problem) + int_trait("kCols", problem.cols) +
+           int_trait("kPack", config.number("pack")) +
+           bool_trait("kAnyStart", config.get("start") == "any") +
+           int_trait("kLoad", config.get("load") == "nc" ? 1 : 0) +
+           int_trait("kStore", config.get("store") == "cs" ? 1 : 0) +
+           int_trait("kLanes", config.number("cluster") * config.number("threads")) +
+           int_trait("kCluster", config.number("cluster")) +
+           int_trait("kThreads", config.number("threads")) + int_trait("kMinBlocks", 1) +
+           int_trait("kUnroll", config.number("unroll"));
+  }
+
+  Geometry geometry(const Problem& problem, const DeviceFacts& facts,
+                    const Config& config) const override {
+    Geometry geometry;
+    geometry.threads = config.number("threads");
+    geometry.cluster = config.number("cluster");
+    geometry.shared_bytes =
+        2 * (kArrivalBytes + std::int64_t{geometry.cluster} * (geometry.threads / 32) * 8);
+    geometry.walkers = rows_in_flight(problem, facts, config);
+    return geometry;
+  }
+
+  double rank(const Problem& problem, const DeviceFacts& facts,
+              const Config& config) const override;
+};
+
+// Expected to win only where a row fits neither the registers nor the shared memory of the largest
+// cluster: two reads against one.
+double OnlineRow::rank(const Problem& problem, const DeviceFacts& facts,
+                       const Config& config) const {
+  const int threads = config.number("threads"), cluster = config.number("cluster");
+  double rank = pack_rank(problem, config.number("pack")) + policy_rank(problem, config);
+  const double row_bytes =
+      static_cast<double>(problem.cols) * static_cast<double>(size_of(problem.in));
+  rank += 0.3 * octaves_from(cluster, std::clamp(row_bytes / 64e3, 1.0, 16.0));
+  rank += 0.2 * octaves_from(threads, 512) + 0.1 * octaves_from(config.number("unroll"), 4);
+  const double flight =
+      std::min(static_cast<double>(problem.rows), 2.0 * facts.sm_count * 512 / threads / cluster);
+  const bool overflows = flight * row_bytes > 0.7 * static_cast<double>(facts.l2_bytes);
+  if (overflows != (config.number("l2_percent") > 0)) rank += 0.5;
+  if (config.number("l2_percent") == 70) rank += 0.05;
+  return rank + 2.5;
+}
+
+}  // namespace
+
+const Family& online_row_family() {
+  static const OnlineRow family;
+  return family;
+}
+
+}  // namespace rowsmith

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The space of `split_row`: pieces a row, threads, packs in flight a lane, and how rows begin, are
+// loaded and stored.
+#include "kernel_templates/families.h"
+#include "kernel_templates/space.h"
+
+#include "split_row_text.h"
+
+#include <algorithm>
+
+namespace rowsmith {
+namespace {
+
+const std::vector<Axis>& axes() {
+  static const std::vector<Axis> all{{"pieces", {"4", "8", "16", "32", "64", "128"}},
+                                     {"threads", {"128", "256", "512", "1024"}},
+                                     {"unroll", {"2", "4", "8"}},
+                                     {"pack", {"1", "2", "4", "8"}},
+                                     {"start", {"aligned", "any"}},
+                                     {"load", {"default", "nc"}},
+                                     {"store", {"default", "cs"}}};
+  return all;
+}
+
+constexpr std::int64_t kPartBytes = 8;
+
+const char* why_not(const Problem& problem, const DeviceFacts& facts, const Config& config) {
+  for (const char* reason :
+       {check_row_problem(problem), check_pack(problem, config), check_load(problem, config)}) {
+    if (reason != nullptr) return reason;
+  }
+  if (problem.layout.in_place) return "dst holds partial results while src is still read";
+  const std::int64_t pack = config.number("pack"), pieces = config.number("pieces");
+  const auto out_bytes = static_cast<std::int64_t>(size_of(problem.out));
+  if (pack * out_bytes < kPartBytes) return "a pack of dst cannot hold a partial result";
+  // A head may cost the row a pack.
+  const std::int64_t piece_packs = (problem.cols / pack - 1) / pieces;
+  if (piece_packs < config.number("threads")) return "fewer packs than threads";
+  if (piece_packs * pack * out_bytes < pieces * kPartBytes) {
+    return "a piece of dst cannot hold the partial results";
+  }
+  return check_occupancy(facts, config.number("threads"), 1,
+                         static_cast<int>(config.number("unroll") * pack + 40));
+}
+
+class SplitRow final : public Family {
+ public:
+  std::string_view name() const override { return "split_row"; }
+  std::string_view summary() const override {
+    return "many blocks a row, two launches, partial results kept in dst; for few long rows";
+  }
+  std::string_view text() const override { return detail::kSplitRowText; }
+  std::string_view digest() const override { return detail::kSplitRowDigest; }
+  bool exact() const override { return true; }
+
+  std::vector<Config> space(const Problem& problem, const DeviceFacts& facts) const override {
+    return enumerate(name(), axes(),
+                     [&](const Config& config) { return why_not(problem, facts, config); });
+  }
+
+  std::string why_illegal(const Problem& problem, const DeviceFacts& facts,
+                          const Config& config) const override {
+    std::string why = check_axes(name(), axes(), config);
+    if (!why.empty()) return why;
+    const char* reason = why_not(problem, facts, config);
+    return reason == nullptr ? "" : std::string(name()) + ": " + reason;
+  }
+
+  std::string traits(const Problem& problem, const Config& config) const override {
+    return row_types(problem) + int_trait("kCols", problem.cols) +
+           int_trait("kPack", config.number("pack")) +
+           bool_trait("kAnyStart", config.get("start") == "any") +
+           int_trait("kLoad", config.get("load") == "nc" ? 1 : 0) +
+           int_trait("kStore", config.get("store") == "cs" ? 1 : 0) +
+           int_trait("kPieces", config.number("pieces")) +
+           int_trait("kLanes", config.number("threads")) +
+           int_trait("kThreads", config.number("threads")) + int_trait("kMinBlocks", 1) +
+           int_trait("kUnroll", config.number("unroll"));
+  }
+
+  Geometry geometry(const Problem&, const DeviceFacts&, const Config& config) const override {
+    Geometry geometry;
+    geometry.threads = config.number("threads");
+    geometry.blocks_per_row = config.number("pieces");
+    geometry.shared_bytes = geometry.threads / 32 * kPartBytes;
+    geometry.passes = 2;
+    return geometry;
+  }
+
+  double rank(const Problem& problem, const DeviceFacts& facts,
+              const Config& config) const override;
+};
+
+// Expected to win where a cluster, or without clusters a block, leaves most of the device idle: its
+// second launch costs about 2 us.
+double SplitRow::rank(const Problem& problem, const DeviceFacts& facts,
+                      const Config& config) const {
+  const double pieces = config.number("pieces"), rows = static_cast<double>(problem.rows);
+  double rank = pack_rank(problem, config.number("pack")) + policy_rank(problem, config);
+  const double threads = config.number("threads");
+  rank += 0.3 * octaves_from(rows * pieces * threads, facts.sm_count * 1024.0);
+  rank += 0.2 * octaves_from(threads, 512) + 0.1 * octaves_from(config.number("unroll"), 4);
+  // Blocks, or blocks of a cluster, that a family of one launch would have at work.
+  const double others = rows * facts.max_cluster;
+  const double row_bytes =
+      static_cast<double>(problem.cols) * static_cast<double>(size_of(problem.in));
+  rank += 1.0 + std::max(0.0, octaves_from(std::max(others, 1.0), 1.0) - 4.0);
+  return rank + std::max(0.0, 3 - octaves_from(std::max(row_bytes, 64e3), 64e3));
+}
+
+}  // namespace
+
+const Family& split_row_family() {
+  static const SplitRow family;
+  return family;
+}
+
+}  // namespace rowsmith

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// staged_row: a block, or a cluster of blocks, a row at a time, with the next rows on their way:
+// bulk copies fill a ring of stages in shared memory while the row at hand is computed and written.
+//
+// 1. One thread starts the copies of the first kStages rows' slices, chunk by chunk.
+// For each row: 2. As chunks arrive, each lane folds its packs into a running maximum and sum.
+// 3. Warps' parts are merged, over the cluster if there is one; that barrier also says that
+// everyone is done with the row before, whose stage is then filled anew. 4. The packs are read
+// again from shared memory, exponentiated, scaled and stored.
+// Geometry: kCluster blocks of kThreads walk the rows with a stride; shared memory as laid
+// out below. A row's first elements up to a 16-byte border and its last ones are the last block's,
+// kept in registers and read one row ahead. In place is safe: a row is read whole before it is
+// written. Traits: In, Out, kCols, kPack (16 bytes of In), kAnyStart, kStore, kCluster, kThreads,
+// kMinBlocks, kStages (rows; with 1, a cluster has one row), kUnroll (packs a lane in a chunk).
+#pragma once
+
+#include "online.cuh"
+#include "params.cuh"
+
+namespace rs {
+
+using rowsmith_params::RowsParams;
+
+#if ROWSMITH_HOST || __CUDA_ARCH__ >= 900
+
+template <class C>
+struct StagedRow {
+  using In = typename C::In;
+  using Out = typename C::Out;
+  using Exp = Exponential<In>;
+  static constexpr int kPack = C::kPack, kThreads = C::kThreads, kWarps = kThreads / 32;
+  static_assert(kPack * sizeof(In) == 16 && kThreads % 32 == 0, "bulk copies; whole warps");
+
+  static constexpr bool kHeads = C::kAnyStart;
+  static constexpr int kMaxPacks = C::kCols / kPack;
+  static constexpr int kSlicePacks = (kMaxPacks + C::kCluster - 1) / C::kCluster;
+  static constexpr int kChunkPacks = C::kUnroll * kThreads;
+  static constexpr int kChunks = (kSlicePacks + kChunkPacks - 1) / kChunkPacks;
+  static constexpr int kMaxEdges =
+      kHeads ? (C::kCols < 2 * (kPack - 1) ? C::kCols : 2 * (kPack - 1)) : C::kCols % kPack;
+  static_assert(kMaxEdges <= 32, "an edge element a lane");
+
+  // Shared memory: arrivals (of two merges in turn, then of the ring's chunks), two sets of parts,
+  // the ring.
+  static constexpr int kParts = C::kCluster * kWarps;
+  static constexpr int kPartsAt = (2 + C::kStages * kChunks) * static_cast<int>(sizeof(Arrival));
+  static constexpr int kRingAt =
+      (kPartsAt + 2 * kParts * static_cast<int>(sizeof(Part)) + 127) / 128 * 128;
+
+  const RowsParams& p;
+  const int thread, rank;
+  const i64 first, step;  // this cluster's rows
+
+  ROWSMITH_DEVICE explicit StagedRow(const RowsParams& params)
+      : p(params),
+        thread(thread_index()),
+        rank(static_cast<int>(block_index() % C::kCluster)),
+        first(block_index() / C::kCluster),
+        step(block_count() / C::kCluster) {}
+
+  // Where a row's packs begin and how many of them are this block's.
+  struct Span {
+    int head, packs, slice;
+  };
+  ROWSMITH_DEVICE const In* src_row(i64 row) const {
+    return static_cast<const In*>(p.src) + row * p.src_stride;
+  }
+  ROWSMITH_DEVICE Span span_of(i64 row) const {
+    Span span{0, kMaxPacks, 0};
+    if constexpr (kHeads) {
+      const u32 offset = static_cast<u32>(reinterpret_cast<u64>(src_row(row)) / sizeof(In)) % kPack;
+      span.head = offset == 0 ? 0 : kPack - static_cast<int>(offset);
+      if (span.head > C::kCols) span.head = C::kCols;
+      span.packs = (C::kCols - span.head) / kPack;
+    }
+    span.slice = between(span.packs - rank * kSlicePacks, kSlicePacks);
+    return span;
+  }
+  ROWSMITH_DEVICE static int between(int value, int most) {
+    return value < 0 ? 0 : value < most ? value : most;
+  }
+
+  ROWSMITH_DEVICE static Arrival* merge_arrival(u32 turn) {
+    return reinterpret_cast<Arrival*>(shared_base()) + turn;
+  }
+  ROWSMITH_DEVICE static Arrival* chunk_arrival(int stage, int chunk) {
+    return merge_arrival(2) + stage * kChunks + chunk;
+  }
+  ROWSMITH_DEVICE static Part* parts(u32 turn) {
+    return reinterpret_cast<Part*>(shared_base() + kPartsAt) + turn * kParts;
+  }
+  ROWSMITH_DEVICE static char* stage_base(int stage) {
+    return shared_base() + kRingAt + stage * (kSlicePacks * 16);
+  }
+
+  // By one thread: starts the copies of this block's slice of the row, if there is such a row.
+  ROWSMITH_DEVICE void start_row(i64 row, int stage) const {
+    if (row >= p.rows) return;
+    const Span span = span_of(row);
+    const In* src = src_row(row) + span.head + rank * kSlicePacks * kPack;
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
+      const int at = chunk * kChunkPacks;
+      const auto bytes = static_cast<u32>(between(span.slice - at, kChunkPacks)) * 16;
+      Arrival* const arrival = chunk_arrival(stage, chunk);
+      arrival_expect(arrival, bytes);
+      if (bytes > 0) bulk_read(arrival, stage_base(stage) + at * 16, src + at * kPack, bytes);
+    }
+  }
+
+  // The edge element of this lane: the head first, then the tail. The last block has them.
+  ROWSMITH_DEVICE int edge_column(const Span& span) const {
+    return thread < span.head ? thread : thread + span.packs * kPack;
+  }
+  ROWSMITH_DEVICE bool has_edge(const Span& span) const {
+    return rank == C::kCluster - 1 && thread < C::kCols - span.packs * kPack;
+  }
+  ROWSMITH_DEVICE float read_edge(i64 row) const {
+    if (kMaxEdges == 0 || row >= p.rows) return minus_infinity();
+    const Span span = span_of(row);
+    return has_edge(span) ? load_one<In, 0>(src_row(row) + edge_column(span)) : minus_infinity();
+  }
+
+  ROWSMITH_DEVICE Part read_row(const Span& span, int stage, u32 parity, float edge) const {
+    OnlineLane<In> lane;
+    if constexpr (kMaxEdges > 0) lane.put_one(edge);
+    const char* base = stage_base(stage) + thread * 16;
+    ROWSMITH_NO_UNROLL
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
+      arrival_wait(chunk_arrival(stage, chunk), parity);
+      Raw<16> raw[C::kUnroll];
+      ROWSMITH_UNROLL
+      for (int k = 0; k < C::kUnroll; ++k) {
+        const int at = chunk * kChunkPacks + k * kThreads;
+        raw[k] = at + thread < span.slice ? load_shared(base + at * 16) : nothing<In, kPack>();
+      }
+      lane.template put_packs<kPack>(raw);
+    }
+    return lane.warp_part();
+  }
+
+  ROWSMITH_DEVICE void write_row(i64 row, const Span& span, int stage, float edge,
+                                 const Part& whole) const {
+    const float scale = div_rn(1.0f, whole.sum);
+    Out* dst = static_cast<Out*>(p.dst) + row * p.dst_stride;
+    Out* body = dst + span.head + (rank * kSlicePacks + thread) * kPack;
+    const char* base = stage_base(stage) + thread * 16;
+    ROWSMITH_NO_UNROLL
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
+      ROWSMITH_UNROLL
+      for (int k = 0; k < C::kUnroll; ++k) {
+        const int at = chunk * kChunkPacks + k * kThreads;
+        if (at + thread >= span.slice) continue;
+        float v[kPack];
+        unpack<In, kPack>(load_shared(base + at * 16), v);
+        ROWSMITH_UNROLL
+        for (int i = 0; i < kPack; ++i) v[i] = mul(Exp::of(v[i], whole.reference), scale);
+        store<C::kStore, kPack * sizeof(Out)>(body + at * kPack, pack<Out>(v));
+      }
+    }
+    if (kMaxEdges > 0 && has_edge(span)) {
+      store_one<Out, C::kStore>(dst + edge_column(span),
+                                mul(Exp::of(edge, whole.reference), scale));
+    }
+  }
+
+  ROWSMITH_DEVICE void run() const {
+    if (thread == 0) {  // 1
+      for (int i = 0; i < 2 + C::kStages * kChunks; ++i) arrival_init(merge_arrival(i));
+      arrivals_ready();
+      for (int n = 0; n < C::kStages; ++n) start_row(first + n * step, n);
+    }
+    if constexpr (C::kCluster > 1) {
+      cluster_arrive();
+      cluster_wait();
+    } else {
+      sync();
+    }
+    int stage = 0;
+    u32 parity = 0, merges = 0;
+    float edge = read_edge(first);
+    for (i64 row = first; row < p.rows; row += step, ++merges) {
+      const u32 turn = merges % 2;
+      const float next_edge = read_edge(row + step);
+      const Span span = span_of(row);
+      const Part mine = read_row(span, stage, parity, edge);  // 2
+      Part whole;                                             // 3
+      if constexpr (C::kCluster > 1) {
+        whole = merge_cluster<In, kWarps, C::kCluster>(mine, parts(turn), merge_arrival(turn),
+                                                       merges / 2 % 2);
+      } else {
+        whole = merge_warps<In, kWarps>(mine, parts(turn));
+      }
+      if (C::kStages > 1 && thread == 0 && row != first) {
+        start_row(row + (C::kStages - 1) * step, stage == 0 ? C::kStages - 1 : stage - 1);
+      }
+      write_row(row, span, stage, edge, whole);  // 4
+      edge = next_edge;
+      if (++stage == C::kStages) stage = 0, parity ^= 1;
+    }
+  }
+};
+
+template <class C>
+ROWSMITH_DEVICE void staged_row(const RowsParams& p) {
+  StagedRow<C>(p).run();
+}
+
+#endif
+
+}  // namespace rs
