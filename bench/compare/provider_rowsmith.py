@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rowsmith twice: `winner` reads a tuned cache, `default` has an empty one and measures nothing."""
+
+import shutil
+import tempfile
+
+from provider import Absent, Provider, Skip, Variant
+from rowsmith_c import Library, RowsmithError, Runtime
+
+
+def out_scale_of(shape):
+    """fp8 outputs are scaled: unscaled, a row of many columns rounds to 0. The largest of a row of
+    normal values is then below e4m3's 448 for the lengths measured here."""
+    return shape.cols / 2 if shape.dtype.startswith("f8") else 1.0
+
+
+class _Rowsmith(Provider):
+    def __init__(self, stage, header):
+        self._stage, self._header = stage, header
+        self._runtime = None
+
+    def _environment(self):
+        raise NotImplementedError
+
+    def open(self, torch):
+        self._torch = torch
+        try:
+            self._library = Library(self._stage, self._header)
+            self._runtime = Runtime(self._library, str(torch.cuda.current_device()),
+                                    self._environment())
+        except (OSError, RowsmithError) as error:
+            raise Absent(str(error)) from None
+
+    def variants(self, problem):
+        shape = problem.shape
+        scale = out_scale_of(shape) if self._library.has_scale else 1.0
+        call = self._library.call(shape.rows, shape.cols, shape.dtype, scale)
+        call.src, call.dst = problem.x[0].data_ptr(), problem.y[0].data_ptr()
+        try:
+            self._runtime.prepare(call)
+            source, config = self._runtime.explain(call)
+        except RowsmithError as error:
+            raise Skip(str(error)) from None
+
+        def launch(x, y):
+            call.src, call.dst = x.data_ptr(), y.data_ptr()
+            call.stream = self._torch.cuda.current_stream().cuda_stream
+            self._runtime.run(call)
+
+        return [Variant(config, launch, scale=scale, facts={"source": source})]
+
+    def close(self):
+        if self._runtime is not None:
+            self._runtime.close()
+            self._runtime = None
+
+
+class Winner(_Rowsmith):
+    name = "winner"
+
+    def __init__(self, stage, header, cache_dir):
+        super().__init__(stage, header)
+        self._cache_dir = cache_dir
+
+    def _environment(self):
+        return {"ROWSMITH_CACHE_DIR": self._cache_dir, "ROWSMITH_READONLY": "1",
+                "ROWSMITH_ON_MISS": "default"}
+
+    def reopen(self):
+        """After the tuner has written to the cache."""
+        if self._runtime is not None:
+            self.close()
+            self.open(self._torch)
+
+
+class Default(_Rowsmith):
+    name = "default"
+
+    def open(self, torch):
+        self._empty = tempfile.mkdtemp(prefix="rowsmith-default-")
+        super().open(torch)
+
+    def _environment(self):
+        return {"ROWSMITH_CACHE_DIR": self._empty, "ROWSMITH_ON_MISS": "default"}
+
+    def close(self):
+        super().close()
+        shutil.rmtree(self._empty, ignore_errors=True)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Triton as its tutorials write it: one program a row, the row padded to a power of two."""
+
+from provider import Absent, Provider, Skip, Variant
+
+WARPS = (4, 8, 16, 32)
+_MAX_BLOCK = 131072
+# More registers than a thread has: such a program spills, and takes minutes to compile.
+_MAX_PER_THREAD = 256
+
+
+def block_of(cols):
+    return 1 << (cols - 1).bit_length()
+
+
+def warps_for(block):
+    """The warp counts worth compiling; empty where the row is too long."""
+    if block > _MAX_BLOCK:
+        return []
+    return [w for w in WARPS if block <= 32 * w * _MAX_PER_THREAD]
+
+
+class Triton(Provider):
+    name = "triton"
+
+    def open(self, torch):
+        try:
+            import triton.language as tl
+            from triton_kernel import softmax_row
+        except ImportError as error:
+            raise Absent(f"no Triton: {error}") from None
+        self._kernel, self._f32, self._f64 = softmax_row, tl.float32, tl.float64
+
+    def variants(self, problem):
+        shape = problem.shape
+        if shape.dtype.startswith("f8"):
+            raise Skip("not written for fp8")
+        block = block_of(shape.cols)
+        warps = warps_for(block)
+        if not warps:
+            raise Skip(f"a row is one block, of {_MAX_BLOCK} at most")
+        return [self._variant(shape, block, count) for count in warps]
+
+    def _variant(self, shape, block, warps):
+        wide = self._f64 if shape.dtype == "f64" else self._f32
+
+        def launch(x, y):
+            self._kernel[(shape.rows,)](x, y, shape.cols, wide=wide, block=block, num_warps=warps)
+
+        return Variant(f"{warps} warps", launch)
