@@ -22,8 +22,9 @@ class ClusterRow final : public RowFamily {
                    {"threads", {"128", "256", "384", "512", "768", "1024"}},
                    {"min_blocks", {"1", "2", "4"}}}) {}
 
-  Geometry geometry(const Problem&, const Config& config) const override {
-    return {1, config.number("threads"), config.number("cluster"), lanes(config) / 32 * 8};
+  Geometry geometry(const Problem& problem, const Config& config) const override {
+    return {1, config.number("threads"), config.number("cluster"),
+            lanes(config) / 32 * part_bytes(problem)};
   }
 
   double rank(const Problem& problem, const DeviceFacts& facts,
@@ -45,7 +46,8 @@ class ClusterRow final : public RowFamily {
     if (problem.cols / config.number("pack") < lanes(config)) return "fewer packs than threads";
     const int held = registers_for_row(problem, config, lanes(config));
     if (held > 128) return "the row does not fit the registers";
-    return check_occupancy(facts, config.number("threads"), config.number("min_blocks"), held + 12);
+    return check_occupancy(facts, config.number("threads"), config.number("min_blocks"),
+                           held + 12 * accumulator_words(problem));
   }
 };
 

@@ -40,9 +40,9 @@ class Generic final : public Family {
            int_trait("kMinBlocks", 1);
   }
 
-  Geometry geometry(const Problem&, const Config& config) const override {
+  Geometry geometry(const Problem& problem, const Config& config) const override {
     const int threads = config.number("threads");
-    return {1, threads, 1, threads / 32 * 8};
+    return {1, threads, 1, threads / 32 * part_bytes(problem)};
   }
 
   double rank(const Problem&, const DeviceFacts&, const Config&) const override { return 1000; }

@@ -10,14 +10,14 @@ namespace rs {
 
 // Over groups of kLanes consecutive lanes (a power of two <= 32); every lane gets the result. A
 // butterfly adds in the same order in every lane, so all hold identical bits.
-template <int kLanes>
-ROWSMITH_DEVICE float group_max(float value) {
+template <int kLanes, class Acc>
+ROWSMITH_DEVICE Acc group_max(Acc value) {
   ROWSMITH_UNROLL
   for (int mask = kLanes / 2; mask > 0; mask /= 2) value = max_num(value, shfl_xor(value, mask));
   return value;
 }
-template <int kLanes>
-ROWSMITH_DEVICE float group_sum(float value) {
+template <int kLanes, class Acc>
+ROWSMITH_DEVICE Acc group_sum(Acc value) {
   ROWSMITH_UNROLL
   for (int mask = kLanes / 2; mask > 0; mask /= 2) value = add(value, shfl_xor(value, mask));
   return value;
@@ -25,32 +25,37 @@ ROWSMITH_DEVICE float group_sum(float value) {
 
 // A part of a row: the Exponential's reference of its maximum, and the sum of its exponentials
 // relative to part_reference(reference).
-struct alignas(8) Part {
-  float reference, sum;
+template <class Acc>
+struct alignas(2 * sizeof(Acc)) Part {
+  Acc reference, sum;
 };
+// Of a row of In.
+template <class In>
+using PartOf = Part<Accumulator<In>>;
 
 // The parts' sum and reference, for all lanes of the calling warp: two butterflies, whatever their
 // number. The order is the same in every warp, so all hold identical bits.
 template <class In, int kParts>
-ROWSMITH_DEVICE Part fold_parts(const Part* parts) {
+ROWSMITH_DEVICE PartOf<In> fold_parts(const PartOf<In>* parts) {
+  using Acc = Accumulator<In>;
   constexpr int kLaneParts = (kParts + 31) / 32;
   const int lane = thread_index() % 32;
-  Part mine[kLaneParts];
-  float reference = minus_infinity();
+  Part<Acc> mine[kLaneParts];
+  Acc reference = minus_infinity<Acc>();
   ROWSMITH_UNROLL
   for (int k = 0; k < kLaneParts; ++k) {
-    mine[k] = Part{minus_infinity(), 0.0f};
+    mine[k] = Part<Acc>{minus_infinity<Acc>(), Acc(0)};
     if (k * 32 + lane < kParts) mine[k] = parts[k * 32 + lane];
     reference = max_num(reference, mine[k].reference);
   }
-  Part row;
+  Part<Acc> row;
   row.reference = group_max<32>(reference);
-  float sums[kLaneParts];
+  Acc sums[kLaneParts];
   ROWSMITH_UNROLL
   for (int k = 0; k < kLaneParts; ++k) {
     // A place past the last part adds 0; exp(-inf - -inf) of an all -inf row stays NaN.
-    const float ratio = Exponential<In>::ratio(mine[k].reference, row.reference);
-    sums[k] = k * 32 + lane < kParts ? mul(mine[k].sum, ratio) : 0.0f;
+    const Acc ratio = Exponential<In>::ratio(mine[k].reference, row.reference);
+    sums[k] = k * 32 + lane < kParts ? mul(mine[k].sum, ratio) : Acc(0);
   }
   row.sum = group_sum<32>(tree_sum<kLaneParts>(sums));
   return row;
@@ -60,16 +65,17 @@ ROWSMITH_DEVICE Part fold_parts(const Part* parts) {
 // with one rescale a part). Every thread calls it with its warp's part and gets the row's. Shared
 // memory: kWarps parts. Few warps fold all parts in every thread; more fold by shuffle.
 template <class In, int kWarps>
-ROWSMITH_DEVICE Part merge_warps(Part mine) {
-  Part* parts = reinterpret_cast<Part*>(shared_base());  // [kWarps]
+ROWSMITH_DEVICE PartOf<In> merge_warps(PartOf<In> mine) {
+  using Acc = Accumulator<In>;
+  Part<Acc>* parts = reinterpret_cast<Part<Acc>*>(shared_base());  // [kWarps]
   const int thread = thread_index();
   if (thread % 32 == 0) parts[thread / 32] = mine;
   sync();
   if constexpr (kWarps > 8) {
     return fold_parts<In, kWarps>(parts);
   } else {
-    float reference[kWarps], sum[kWarps];
-    Part row;
+    Acc reference[kWarps], sum[kWarps];
+    Part<Acc> row;
     ROWSMITH_UNROLL
     for (int w = 0; w < kWarps; ++w) reference[w] = parts[w].reference, sum[w] = parts[w].sum;
     row.reference = reference[0];
