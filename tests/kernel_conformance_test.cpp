@@ -50,7 +50,7 @@ class KernelConformance
     : public ::testing::TestWithParam<std::tuple<std::string, DType, DType, int>> {};
 
 // Of the awkward H, the part of this test: `shard` of kShards.
-constexpr int kShards = 8;
+constexpr int kShards = 4;
 
 TEST_P(KernelConformance, EveryRowIsWithinTheBound) {
   const auto& [kind, in, out, shard] = GetParam();
@@ -112,12 +112,11 @@ std::vector<KernelConformance::ParamType> params(const std::string& kind) {
                                {DType::kF64, DType::kF64, 0, 2},
                                {DType::kF8E4M3, DType::kF8E4M3, 1, 2},
                                {DType::kF8E5M2, DType::kF8E5M2, 0, 4},
-                               {DType::kF16, DType::kF32, 2, 8},
-                               {DType::kF32, DType::kBF16, 3, 8},
-                               {DType::kBF16, DType::kF8E4M3, 4, 8},
-                               {DType::kF8E5M2, DType::kF16, 5, 8},
-                               {DType::kF32, DType::kF8E5M2, 6, 8},
-                               {DType::kF8E4M3, DType::kF32, 7, 8}}) {
+                               {DType::kF16, DType::kF32, 3, 4},
+                               {DType::kBF16, DType::kF8E4M3, 0, 4},
+                               {DType::kF8E4M3, DType::kBF16, 1, 4},
+                               {DType::kF8E5M2, DType::kF16, 2, 4},
+                               {DType::kF32, DType::kF8E5M2, 3, 4}}) {
     for (int shard = shards.first; shard < kShards; shard += shards.step) {
       all.emplace_back(kind, shards.in, shards.out, shard);
     }
