@@ -1,6 +1,6 @@
 # Run by rowsmith_embed_family with FAMILY, DIR, OUT: flattens DIR/FAMILY.cuh, each include once and
 # before its user, with #line marks, and writes it as a C++ raw string beside its digest. A text
-# without a space (simt) has no .cpp; its digest covers the text alone.
+# without a space (numeric) has no .cpp; its digest covers the text alone.
 cmake_policy(VERSION 3.22)
 set(done "")
 set(text "")

@@ -19,10 +19,11 @@ class BlockRow final : public RowFamily {
                   {{"threads", {"64", "96", "128", "192", "256", "384", "512", "768", "1024"}},
                    {"min_blocks", {"1", "2", "3", "4", "6", "8"}}}) {}
 
-  Geometry geometry(const Problem&, const DeviceFacts&, const Config& config) const override {
+  Geometry geometry(const Problem& problem, const DeviceFacts&,
+                    const Config& config) const override {
     Geometry geometry;
     geometry.threads = config.number("threads");
-    geometry.shared_bytes = geometry.threads / 32 * 8;
+    geometry.shared_bytes = geometry.threads / 32 * part_bytes(problem);
     return geometry;
   }
 
@@ -43,7 +44,8 @@ class BlockRow final : public RowFamily {
     if (held > 128) return "the row does not fit the registers";
     // 12 registers beside the row suffice under a tight bound: ptxas 13.0 for sm_90 holds 48 values
     // in 64 registers at 1024 threads without a spill.
-    return check_occupancy(facts, threads, config.number("min_blocks"), held + 12);
+    return check_occupancy(facts, threads, config.number("min_blocks"),
+                           held + 12 * accumulator_words(problem));
   }
 };
 

@@ -59,8 +59,9 @@ Config generic_config() {
 Status check_supported(DType in, DType out) {
   const Problem problem = contiguous_problem(in, out, 1, 1);
   if (why_illegal(problem, DeviceFacts{}, generic_config()).empty()) return {};
-  return Status(Code::kUnsupported, "no kernel for " + dtypes_to_string(in, out) +
-                                        "; supported are f32, f16 and bf16, alike or mixed");
+  return Status(Code::kUnsupported,
+                "no kernel for " + dtypes_to_string(in, out) +
+                    "; f64 is served to f64 alone, every other dtype to every other");
 }
 
 }  // namespace rowsmith

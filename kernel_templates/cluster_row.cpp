@@ -22,11 +22,12 @@ class ClusterRow final : public RowFamily {
                    {"threads", {"128", "256", "384", "512", "768", "1024"}},
                    {"min_blocks", {"1", "2", "4"}}}) {}
 
-  Geometry geometry(const Problem&, const DeviceFacts&, const Config& config) const override {
+  Geometry geometry(const Problem& problem, const DeviceFacts&,
+                    const Config& config) const override {
     Geometry geometry;
     geometry.threads = config.number("threads");
     geometry.cluster = config.number("cluster");
-    geometry.shared_bytes = kArrivalBytes + lanes(config) / 32 * 8;
+    geometry.shared_bytes = kArrivalBytes + lanes(config) / 32 * part_bytes(problem);
     return geometry;
   }
 
@@ -49,7 +50,8 @@ class ClusterRow final : public RowFamily {
     if (problem.cols / config.number("pack") < lanes(config)) return "fewer packs than threads";
     const int held = registers_for_row(problem, config, lanes(config));
     if (held > 128) return "the row does not fit the registers";
-    return check_occupancy(facts, config.number("threads"), config.number("min_blocks"), held + 12);
+    return check_occupancy(facts, config.number("threads"), config.number("min_blocks"),
+                           held + 12 * accumulator_words(problem));
   }
 };
 

@@ -7,8 +7,8 @@
 // 2. Load the slice.  3. Maximum of each warp, exponentials relative to it, their sum.
 // 4. Each warp sends its (maximum, sum) part to every block of the cluster; every warp folds all
 //    parts once they have come.  5. Rescale and store.
-// Geometry: kCluster blocks of kThreads a row; shared memory: an Arrival, and 8 bytes a
-// warp of the cluster.
+// Geometry: kCluster blocks of kThreads a row; shared memory: an Arrival, and a Part a warp of the
+// cluster.
 // Traits: those of RowSlice with kLanes = kThreads * kCluster, and kThreads, kCluster, kMinBlocks.
 #pragma once
 
@@ -27,6 +27,7 @@ ROWSMITH_DEVICE void cluster_row(const RowsParams& p) {
   static_assert(C::kLanes == C::kThreads * C::kCluster, "all threads of the cluster share the row");
   static_assert(C::kThreads % 32 == 0, "whole warps");
   using Exp = Exponential<typename C::In>;
+  using Acc = Accumulator<typename C::In>;
   auto* arrival = reinterpret_cast<Arrival*>(shared_base());
   if (thread_index() == 0) {
     arrival_init(arrival);
@@ -36,19 +37,19 @@ ROWSMITH_DEVICE void cluster_row(const RowsParams& p) {
   const i64 row = block_index() / C::kCluster;
   const int lane = static_cast<int>(block_index() % C::kCluster) * C::kThreads + thread_index();
   RowSlice<C> slice;
-  const float lane_max =
+  const Acc lane_max =
       slice.read(static_cast<const typename C::In*>(p.src) + row * p.src_stride, lane, true);  // 2
-  Part part;
+  Part<Acc> part;
   part.reference = Exp::reference(group_max<32>(lane_max));  // 3
   part.sum = group_sum<32>(slice.exponentiate(part_reference(part.reference)));
   cluster_wait();
-  const Part whole = merge_cluster<typename C::In, C::kThreads / 32, C::kCluster>(
-      part, reinterpret_cast<Part*>(arrival + 1), arrival, 0);  // 4
-  float scale = div_rn(1.0f, whole.sum);
+  const Part<Acc> whole = merge_cluster<typename C::In, C::kThreads / 32, C::kCluster>(
+      part, reinterpret_cast<Part<Acc>*>(arrival + 1), arrival, 0);  // 4
+  Acc scale = div_rn(out_scale<Acc>(p), whole.sum);
   // As in block_row: by the true reference, since exp(0 - max) may be infinite.
   if constexpr (!C::kKeepPacked) scale = mul(scale, Exp::ratio(part.reference, whole.reference));
   slice.write(static_cast<typename C::Out*>(p.dst) + row * p.dst_stride, lane, true,
-              whole.reference, scale);  // 5
+              whole.reference, normal_or_zero(scale));  // 5
 }
 
 #endif

@@ -40,10 +40,11 @@ class Generic final : public Family {
            int_trait("kMinBlocks", 1);
   }
 
-  Geometry geometry(const Problem&, const DeviceFacts&, const Config& config) const override {
+  Geometry geometry(const Problem& problem, const DeviceFacts&,
+                    const Config& config) const override {
     Geometry geometry;
     geometry.threads = config.number("threads");
-    geometry.shared_bytes = geometry.threads / 32 * 8;
+    geometry.shared_bytes = geometry.threads / 32 * part_bytes(problem);
     return geometry;
   }
 

@@ -16,17 +16,18 @@ namespace rs {
 template <class In>
 struct OnlineLane {
   using Exp = Exponential<In>;
-  static constexpr float kSlack = 5.5f;
-  float reference = minus_infinity();
-  LongSum sum;
+  using Acc = Accumulator<In>;
+  static constexpr Acc kSlack = 5.5;
+  Acc reference = minus_infinity<Acc>();
+  LongSum<Acc> sum;
 
   // Takes kCount values of which `max` is the greatest (of NaN and a number, the number).
   template <int kCount>
-  ROWSMITH_DEVICE void put(float (&v)[kCount], float max) {
-    const float candidate = Exp::reference(max);
+  ROWSMITH_DEVICE void put(Acc (&v)[kCount], Acc max) {
+    const Acc candidate = Exp::reference(max);
     // Never true of a NaN, whose exponential makes the sum NaN all the same.
-    const float next = candidate > add(reference, kSlack) ? candidate : reference;
-    const float base = part_reference(next);
+    const Acc next = candidate > add(reference, kSlack) ? candidate : reference;
+    const Acc base = part_reference(next);
     ROWSMITH_UNROLL
     for (int i = 0; i < kCount; ++i) v[i] = Exp::of(v[i], base);
     sum.scale(Exp::ratio(reference, base));
@@ -34,17 +35,17 @@ struct OnlineLane {
     reference = next;
   }
 
-  ROWSMITH_DEVICE void put_one(float value) {
-    float v[1] = {value};
+  ROWSMITH_DEVICE void put_one(Acc value) {
+    Acc v[1] = {value};
     put(v, value);
   }
   // Takes packs.
   template <int kPack, int kCount>
   ROWSMITH_DEVICE void put_packs(const Raw<kPack * sizeof(In)> (&raw)[kCount]) {
-    float v[kCount * kPack];
+    Acc v[kCount * kPack];
     ROWSMITH_UNROLL
     for (int k = 0; k < kCount; ++k) {
-      float one[kPack];
+      Acc one[kPack];
       unpack<In, kPack>(raw[k], one);
       ROWSMITH_UNROLL
       for (int i = 0; i < kPack; ++i) v[k * kPack + i] = one[i];
@@ -53,8 +54,8 @@ struct OnlineLane {
   }
 
   // The warp's part; every lane gets it.
-  ROWSMITH_DEVICE Part warp_part() {
-    Part part;
+  ROWSMITH_DEVICE Part<Acc> warp_part() {
+    Part<Acc> part;
     part.reference = group_max<32>(reference);
     part.sum =
         group_sum<32>(mul(sum.value(), Exp::ratio(reference, part_reference(part.reference))));

@@ -18,7 +18,7 @@ const std::vector<Axis>& axes() {
                                      {"threads", {"256", "512", "1024"}},
                                      {"l2_percent", {"0", "40", "70"}},
                                      {"unroll", {"2", "4", "8"}},
-                                     {"pack", {"1", "2", "4", "8"}},
+                                     {"pack", {"1", "2", "4", "8", "16"}},
                                      {"start", {"aligned", "any"}},
                                      {"load", {"default", "nc"}},
                                      {"store", {"default", "cs"}}};
@@ -53,7 +53,9 @@ const char* why_not(const Problem& problem, const DeviceFacts& facts, const Conf
     const std::int64_t running = facts.sm_count * blocks_per_sm(facts, threads) / cluster;
     if (rows >= running) return "all rows that run at once fit that share of L2";
   }
-  return check_occupancy(facts, threads, 1, config.number("unroll") * config.number("pack") + 40);
+  return check_occupancy(
+      facts, threads, 1,
+      config.number("unroll") * config.number("pack") * accumulator_words(problem) + 40);
 }
 
 class OnlineRow final : public Family {
@@ -96,8 +98,8 @@ class OnlineRow final : public Family {
     Geometry geometry;
     geometry.threads = config.number("threads");
     geometry.cluster = config.number("cluster");
-    geometry.shared_bytes =
-        2 * (kArrivalBytes + std::int64_t{geometry.cluster} * (geometry.threads / 32) * 8);
+    geometry.shared_bytes = 2 * (kArrivalBytes + std::int64_t{geometry.cluster} *
+                                                     (geometry.threads / 32) * part_bytes(problem));
     geometry.walkers = rows_in_flight(problem, facts, config);
     return geometry;
   }

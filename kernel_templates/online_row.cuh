@@ -31,9 +31,10 @@ ROWSMITH_DEVICE void online_row(const RowsParams& p) {
   using In = typename C::In;
   using Out = typename C::Out;
   using Exp = Exponential<In>;
+  using Acc = Accumulator<In>;
   static_assert(C::kLanes == C::kThreads * C::kCluster && C::kThreads % 32 == 0, "whole warps");
   constexpr int kWarps = C::kThreads / 32, kParts = C::kCluster * kWarps;
-  Part* const parts = reinterpret_cast<Part*>(shared_base() + 2 * kArrivalBytes);
+  auto* const parts = reinterpret_cast<Part<Acc>*>(shared_base() + 2 * kArrivalBytes);
 #if ROWSMITH_HAS_CLUSTERS
   auto* const arrivals = reinterpret_cast<Arrival*>(shared_base());
   if constexpr (C::kCluster > 1) {
@@ -56,15 +57,15 @@ ROWSMITH_DEVICE void online_row(const RowsParams& p) {
     const PackWalk<C> walk{src + row_packs.head, dst + row_packs.head, row_packs.packs, lane};
     OnlineLane<In> running;  // 1
     const bool has_edge = lane < row_packs.edges();
-    float edge = minus_infinity();
+    Acc edge = minus_infinity<Acc>();
     if (has_edge) {
       edge = load_one<In, C::kLoad>(src + row_packs.edge_column(lane));
       running.put_one(edge);
     }
     walk.read(running);
-    const Part mine = running.warp_part();  // 2
+    const Part<Acc> mine = running.warp_part();  // 2
     const u32 turn = merges % 2;
-    Part whole;
+    Part<Acc> whole;
 #if ROWSMITH_HAS_CLUSTERS
     if constexpr (C::kCluster > 1) {
       whole = merge_cluster<In, kWarps, C::kCluster>(mine, parts + turn * kParts, arrivals + turn,
@@ -74,7 +75,7 @@ ROWSMITH_DEVICE void online_row(const RowsParams& p) {
     {
       whole = merge_warps<In, kWarps>(mine, parts + turn * kParts);
     }
-    const float scale = div_rn(1.0f, whole.sum);  // 3
+    const Acc scale = normal_or_zero(div_rn(out_scale<Acc>(p), whole.sum));  // 3
     walk.write(whole.reference, scale);
     if (has_edge) {
       store_one<Out, C::kStore>(dst + row_packs.edge_column(lane),

@@ -35,6 +35,7 @@ struct PackWalk {
   using In = typename C::In;
   using Out = typename C::Out;
   using Exp = Exponential<In>;
+  using Acc = Accumulator<In>;
   static constexpr int kPack = C::kPack, kLanes = C::kLanes, kUnroll = C::kUnroll;
   static constexpr int kInBytes = kPack * sizeof(In), kOutBytes = kPack * sizeof(Out);
 
@@ -61,7 +62,7 @@ struct PackWalk {
 
   // Reads the lane's packs again, latest first, since those are likeliest to be in a cache, and
   // writes exponentials times scale.
-  ROWSMITH_DEVICE void write(float reference, float scale) const {
+  ROWSMITH_DEVICE void write(Acc reference, Acc scale) const {
     i64 place = full_places();
     if (has_last()) give<1>(place, reference, scale);
     ROWSMITH_NO_UNROLL
@@ -83,16 +84,16 @@ struct PackWalk {
     running.template put_packs<kPack>(raw);
   }
   template <int kCount>
-  ROWSMITH_DEVICE void give(i64 place, float reference, float scale) const {
+  ROWSMITH_DEVICE void give(i64 place, Acc reference, Acc scale) const {
     Raw<kInBytes> raw[kCount];
     fetch(raw, place);
     ROWSMITH_UNROLL
     for (int k = 0; k < kCount; ++k) {
-      float v[kPack];
+      Acc v[kPack];
       unpack<In, kPack>(raw[k], v);
       ROWSMITH_UNROLL
       for (int i = 0; i < kPack; ++i) v[i] = mul(Exp::of(v[i], reference), scale);
-      store<C::kStore, kOutBytes>(dst + at(place + k), pack<Out>(v));
+      store<C::kStore, kOutBytes>(dst + at(place + k), pack<Out, kPack>(v));
     }
   }
 };

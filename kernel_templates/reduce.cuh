@@ -10,14 +10,14 @@ namespace rs {
 
 // Over groups of kLanes consecutive lanes (a power of two <= 32); every lane gets the result. A
 // butterfly adds in the same order in every lane, so all hold identical bits.
-template <int kLanes>
-ROWSMITH_DEVICE float group_max(float value) {
+template <int kLanes, class Acc>
+ROWSMITH_DEVICE Acc group_max(Acc value) {
   ROWSMITH_UNROLL
   for (int mask = kLanes / 2; mask > 0; mask /= 2) value = max_num(value, shfl_xor(value, mask));
   return value;
 }
-template <int kLanes>
-ROWSMITH_DEVICE float group_sum(float value) {
+template <int kLanes, class Acc>
+ROWSMITH_DEVICE Acc group_sum(Acc value) {
   ROWSMITH_UNROLL
   for (int mask = kLanes / 2; mask > 0; mask /= 2) value = add(value, shfl_xor(value, mask));
   return value;
@@ -25,38 +25,43 @@ ROWSMITH_DEVICE float group_sum(float value) {
 
 // A part of a row: the Exponential's reference of its maximum, and the sum of its exponentials
 // relative to part_reference(reference).
-struct alignas(8) Part {
-  float reference, sum;
+template <class Acc>
+struct alignas(2 * sizeof(Acc)) Part {
+  Acc reference, sum;
 };
+// Of a row of In.
+template <class In>
+using PartOf = Part<Accumulator<In>>;
 
 // What sums are made relative to: of a whole row that is all -inf, NaN is to come.
-template <bool kWhole>
-ROWSMITH_DEVICE float base_of(float reference) {
+template <bool kWhole, class Acc>
+ROWSMITH_DEVICE Acc base_of(Acc reference) {
   return kWhole ? reference : part_reference(reference);
 }
 
 // The parts' sum and reference, for all lanes of the calling warp: two butterflies, whatever their
 // number. The order is the same in every warp, so all hold identical bits.
 template <class In, int kParts, bool kWhole = true>
-ROWSMITH_DEVICE Part fold_parts(const Part* parts) {
+ROWSMITH_DEVICE PartOf<In> fold_parts(const PartOf<In>* parts) {
+  using Acc = Accumulator<In>;
   constexpr int kLaneParts = (kParts + 31) / 32;
   const int lane = thread_index() % 32;
-  Part mine[kLaneParts];
-  float reference = minus_infinity();
+  Part<Acc> mine[kLaneParts];
+  Acc reference = minus_infinity<Acc>();
   ROWSMITH_UNROLL
   for (int k = 0; k < kLaneParts; ++k) {
-    mine[k] = Part{minus_infinity(), 0.0f};
+    mine[k] = Part<Acc>{minus_infinity<Acc>(), Acc(0)};
     if (k * 32 + lane < kParts) mine[k] = parts[k * 32 + lane];
     reference = max_num(reference, mine[k].reference);
   }
-  Part row;
+  Part<Acc> row;
   row.reference = group_max<32>(reference);
-  float sums[kLaneParts];
+  Acc sums[kLaneParts];
   ROWSMITH_UNROLL
   for (int k = 0; k < kLaneParts; ++k) {
     // A place past the last part adds 0; exp(-inf - -inf) of an all -inf row stays NaN.
-    const float ratio = Exponential<In>::ratio(mine[k].reference, base_of<kWhole>(row.reference));
-    sums[k] = k * 32 + lane < kParts ? mul(mine[k].sum, ratio) : 0.0f;
+    const Acc ratio = Exponential<In>::ratio(mine[k].reference, base_of<kWhole>(row.reference));
+    sums[k] = k * 32 + lane < kParts ? mul(mine[k].sum, ratio) : Acc(0);
   }
   row.sum = group_sum<32>(tree_sum<kLaneParts>(sums));
   return row;
@@ -68,15 +73,16 @@ ROWSMITH_DEVICE Part fold_parts(const Part* parts) {
 // fold all parts in every thread; more fold by shuffle. Where the block has not the whole row
 // (kWhole false), the merged part may be all -inf and must be 0 then, not NaN.
 template <class In, int kWarps, bool kWhole = true>
-ROWSMITH_DEVICE Part merge_warps(Part mine, Part* parts) {
+ROWSMITH_DEVICE PartOf<In> merge_warps(const PartOf<In>& mine, PartOf<In>* parts) {
+  using Acc = Accumulator<In>;
   const int thread = thread_index();
   if (thread % 32 == 0) parts[thread / 32] = mine;
   sync();
   if constexpr (kWarps > 8) {
     return fold_parts<In, kWarps, kWhole>(parts);
   } else {
-    float reference[kWarps], sum[kWarps];
-    Part row;
+    Acc reference[kWarps], sum[kWarps];
+    Part<Acc> row;
     ROWSMITH_UNROLL
     for (int w = 0; w < kWarps; ++w) reference[w] = parts[w].reference, sum[w] = parts[w].sum;
     row.reference = reference[0];
@@ -99,11 +105,12 @@ ROWSMITH_DEVICE Part merge_warps(Part mine, Part* parts) {
 // one merge ahead of another, not two. Before the first one every thread must have arrived at the
 // cluster barrier, after arrivals_ready(), and waited there. A block may end after its last merge.
 template <class In, int kWarps, int kCluster>
-ROWSMITH_DEVICE Part merge_cluster(const Part& mine, Part* parts, Arrival* arrival, u32 parity) {
+ROWSMITH_DEVICE PartOf<In> merge_cluster(const PartOf<In>& mine, PartOf<In>* parts,
+                                         Arrival* arrival, u32 parity) {
   static_assert(kCluster <= 32, "a lane a peer");
   const int lane = thread_index() % 32, warp = thread_index() / 32;
   const int rank = static_cast<int>(block_index() % kCluster);
-  if (thread_index() == 0) arrival_expect(arrival, kCluster * kWarps * sizeof(Part));
+  if (thread_index() == 0) arrival_expect(arrival, kCluster * kWarps * sizeof(PartOf<In>));
   if (lane < kCluster) peer_store(parts + rank * kWarps + warp, mine, arrival, lane);
   arrival_wait(arrival, parity);
   return fold_parts<In, kCluster * kWarps>(parts);

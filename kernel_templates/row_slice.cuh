@@ -6,50 +6,90 @@
 // that starts anywhere moves at full pack width, every access is aligned, and none leaves the row.
 //
 // Traits used: In, Out, kCols, kPack (elements), kLanes, kAnyStart (rows may start inside a pack;
-// src and dst then do so by the same number of elements), kKeepPacked (16-bit rows stay as loaded
-// and are exponentiated twice; else the exponentials are kept in f32), kLoad, kStore.
+// src and dst then do so by the same number of elements), kKeepPacked (8-bit and 16-bit rows stay
+// as loaded and are exponentiated twice; else the exponentials are kept as Accumulator<In>), kLoad,
+// kStore.
 #pragma once
 
 #include "numeric.cuh"
 
 namespace rs {
 
-// ---- A pack as f32 values, and back ----
+// Bytes 2 i and 2 i + 1 of a pack.
+template <int kBytes>
+ROWSMITH_DEVICE u16 two_bytes(const Raw<kBytes>& raw, int i) {
+  if constexpr (kBytes == 2) {
+    return raw.h;
+  } else {
+    return static_cast<u16>(raw.w[i / 2] >> i % 2 * 16);
+  }
+}
+
+// ---- A pack as accumulators, and back ----
 
 template <class In, int kPack>
-ROWSMITH_DEVICE void unpack(const Raw<kPack * sizeof(In)>& raw, float (&v)[kPack]) {
-  if constexpr (sizeof(In) == 4) {
+ROWSMITH_DEVICE void unpack(const Raw<kPack * sizeof(In)>& raw, Accumulator<In> (&v)[kPack]) {
+  if constexpr (sizeof(In) == 8) {
+    ROWSMITH_UNROLL
+    for (int i = 0; i < kPack; ++i) v[i] = as_f64(raw.w[2 * i], raw.w[2 * i + 1]);
+  } else if constexpr (sizeof(In) == 4) {
     ROWSMITH_UNROLL
     for (int i = 0; i < kPack; ++i) v[i] = as_f32(raw.w[i]);
-  } else if constexpr (kPack == 1) {
+  } else if constexpr (sizeof(In) == 2 && kPack == 1) {
     v[0] = to_f32(In{raw.h});
-  } else {
+  } else if constexpr (sizeof(In) == 2) {
     ROWSMITH_UNROLL
     for (int i = 0; i < kPack / 2; ++i) {
       v[2 * i] = lo_f32<In>(raw.w[i]);
       v[2 * i + 1] = hi_f32<In>(raw.w[i]);
     }
+  } else if constexpr (kPack == 1) {
+    v[0] = to_f32(In{raw.b});
+  } else {
+    ROWSMITH_UNROLL
+    for (int i = 0; i < kPack / 2; ++i) {
+      const F32Pair pair = unpack_f8<In>(two_bytes(raw, i));
+      v[2 * i] = pair.lo;
+      v[2 * i + 1] = pair.hi;
+    }
   }
 }
 
 template <class Out, int kPack>
-ROWSMITH_DEVICE Raw<kPack * sizeof(Out)> pack(const float (&v)[kPack]) {
+ROWSMITH_DEVICE Raw<kPack * sizeof(Out)> pack(const Accumulator<Out> (&v)[kPack]) {
   Raw<kPack * sizeof(Out)> raw;
-  if constexpr (sizeof(Out) == 4) {
+  if constexpr (sizeof(Out) == 8) {
+    ROWSMITH_UNROLL
+    for (int i = 0; i < kPack; ++i) {
+      raw.w[2 * i] = lo_word(v[i]);
+      raw.w[2 * i + 1] = hi_word(v[i]);
+    }
+  } else if constexpr (sizeof(Out) == 4) {
     ROWSMITH_UNROLL
     for (int i = 0; i < kPack; ++i) raw.w[i] = as_u32(v[i]);
-  } else if constexpr (kPack == 1) {
+  } else if constexpr (sizeof(Out) == 2 && kPack == 1) {
     raw.h = from_f32<Out>(v[0]).bits;
-  } else {
+  } else if constexpr (sizeof(Out) == 2) {
     ROWSMITH_UNROLL
     for (int i = 0; i < kPack / 2; ++i) raw.w[i] = pack2<Out>(v[2 * i], v[2 * i + 1]);
+  } else if constexpr (kPack == 1) {
+    raw.b = from_f32<Out>(v[0]).bits;
+  } else if constexpr (kPack == 2) {
+    raw.h = pack_f8<Out>(v[0], v[1]);
+  } else {
+    ROWSMITH_UNROLL
+    for (int i = 0; i < kPack / 4; ++i) {
+      const u32 low = pack_f8<Out>(v[4 * i], v[4 * i + 1]);
+      raw.w[i] = low | static_cast<u32>(pack_f8<Out>(v[4 * i + 2], v[4 * i + 3])) << 16;
+    }
   }
   return raw;
 }
 
 // The greatest element of kCount packs; of NaN and a number, the number.
 template <class In, int kPack, int kCount>
-ROWSMITH_DEVICE float max_of(const Raw<kPack * sizeof(In)> (&raw)[kCount]) {
+ROWSMITH_DEVICE Accumulator<In> max_of(const Raw<kPack * sizeof(In)> (&raw)[kCount]) {
+  using Acc = Accumulator<In>;
   if constexpr (sizeof(In) == 2 && kPack > 1) {
     // Two at a time, unconverted; two chains.
     u32 top[2] = {raw[0].w[0], raw[0].w[kPack / 2 - 1]};
@@ -61,10 +101,10 @@ ROWSMITH_DEVICE float max_of(const Raw<kPack * sizeof(In)> (&raw)[kCount]) {
     const u32 both = max2<In>(top[0], top[1]);
     return max_num(lo_f32<In>(both), hi_f32<In>(both));
   } else {
-    float max[2] = {minus_infinity(), minus_infinity()};
+    Acc max[2] = {minus_infinity<Acc>(), minus_infinity<Acc>()};
     ROWSMITH_UNROLL
     for (int k = 0; k < kCount; ++k) {
-      float v[kPack];
+      Acc v[kPack];
       unpack<In, kPack>(raw[k], v);
       ROWSMITH_UNROLL
       for (int i = 0; i < kPack; ++i) max[i % 2] = max_num(max[i % 2], v[i]);
@@ -73,25 +113,25 @@ ROWSMITH_DEVICE float max_of(const Raw<kPack * sizeof(In)> (&raw)[kCount]) {
   }
 }
 
-// A pack of -inf.
+// What stands in for a pack that a row lacks: -inf as far as the type has it, else its least value.
 template <class In, int kPack>
 ROWSMITH_DEVICE Raw<kPack * sizeof(In)> nothing() {
-  float v[kPack];
+  Accumulator<In> v[kPack];
   ROWSMITH_UNROLL
-  for (int i = 0; i < kPack; ++i) v[i] = minus_infinity();
-  return pack<In>(v);
+  for (int i = 0; i < kPack; ++i) v[i] = minus_infinity<Accumulator<In>>();
+  return pack<In, kPack>(v);
 }
 
 template <class In, int kPolicy>
-ROWSMITH_DEVICE float load_one(const In* p) {
-  float v[1];
+ROWSMITH_DEVICE Accumulator<In> load_one(const In* p) {
+  Accumulator<In> v[1];
   unpack<In, 1>(load<kPolicy, sizeof(In)>(p), v);
   return v[0];
 }
 
 template <class Out, int kPolicy>
-ROWSMITH_DEVICE void store_one(Out* p, float value) {
-  const float v[1] = {value};
+ROWSMITH_DEVICE void store_one(Out* p, Accumulator<Out> value) {
+  const Accumulator<Out> v[1] = {value};
   store<kPolicy, sizeof(Out)>(p, pack<Out, 1>(v));
 }
 
@@ -101,6 +141,7 @@ template <class C>
 struct RowSlice {
   using In = typename C::In;
   using Out = typename C::Out;
+  using Acc = Accumulator<In>;
   static constexpr int kPack = C::kPack, kLanes = C::kLanes, kCols = C::kCols;
   static constexpr int kInBytes = kPack * sizeof(In), kOutBytes = kPack * sizeof(Out);
   // Packs a row can hold, packs that every row holds, and elements outside of packs at most.
@@ -112,12 +153,16 @@ struct RowSlice {
       kHeads ? (kCols < 2 * (kPack - 1) ? kCols : 2 * (kPack - 1)) : kCols % kPack;
   static constexpr int kLanePacks = (kMaxPacks + kLanes - 1) / kLanes;
   static constexpr int kLaneEdges = (kMaxEdges + kLanes - 1) / kLanes;
-  static_assert(!C::kKeepPacked || sizeof(In) == 2, "only 16-bit rows are kept packed");
+  // A pack that a row lacks is loaded as -inf; where the type has none, its values are made so.
+  static constexpr bool kHasInfinity = sizeof(In) > 1;
+  static_assert(!C::kKeepPacked || sizeof(In) <= 2, "only narrow rows are kept packed");
+  static_assert(sizeof(Acc) == sizeof(Accumulator<Out>), "f64 goes to f64 alone");
 
   Raw<kInBytes> raw[kLanePacks > 0 && C::kKeepPacked ? kLanePacks : 1];
-  float wide[kLanePacks > 0 && !C::kKeepPacked ? kLanePacks : 1][kPack];
-  float edge[kLaneEdges > 0 ? kLaneEdges : 1];
+  Acc wide[kLanePacks > 0 && !C::kKeepPacked ? kLanePacks : 1][kPack];
+  Acc edge[kLaneEdges > 0 ? kLaneEdges : 1];
   int head, packs;  // elements before the first pack border; whole packs after it
+  int lane_read;    // the lane that read() was called for
 
   // The pack's place exists in every row: no test needed.
   ROWSMITH_DEVICE static constexpr bool certain(int k) { return (k + 1) * kLanes <= kMinPacks; }
@@ -130,7 +175,8 @@ struct RowSlice {
 
   // Reads the lane's share of the row at src; places that the row lacks hold -inf. Returns the
   // lane's maximum (of NaN and a number the number; -inf where it holds none).
-  ROWSMITH_DEVICE float read(const In* src, int lane, bool present) {
+  ROWSMITH_DEVICE Acc read(const In* src, int lane, bool present) {
+    lane_read = lane;
     head = 0;
     packs = present ? kMaxPacks : 0;
     if constexpr (kHeads) {
@@ -152,10 +198,10 @@ struct RowSlice {
     ROWSMITH_UNROLL
     for (int k = 0; k < kLaneEdges; ++k) {
       const int e = k * kLanes + lane;
-      edge[k] =
-          present && e < edges() ? load_one<In, C::kLoad>(src + edge_column(e)) : minus_infinity();
+      edge[k] = present && e < edges() ? load_one<In, C::kLoad>(src + edge_column(e))
+                                       : minus_infinity<Acc>();
     }
-    float max = minus_infinity();
+    Acc max = minus_infinity<Acc>();
     if constexpr (kLanePacks > 0) max = max_of<In, kPack>(got);
     ROWSMITH_UNROLL
     for (int k = 0; k < kLaneEdges; ++k) max = max_num(max, edge[k]);
@@ -164,21 +210,21 @@ struct RowSlice {
       if constexpr (C::kKeepPacked) {
         raw[k] = got[k];
       } else {
-        unpack<In, kPack>(got[k], wide[k]);
+        values_of(got[k], k, wide[k]);
       }
     }
     return max;
   }
 
   // Sum over the lane of the exponentials. Where exponentials are kept they replace the values.
-  ROWSMITH_DEVICE float exponentiate(float reference) {
-    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+  ROWSMITH_DEVICE Acc exponentiate(Acc reference) {
+    Acc sums[4] = {0, 0, 0, 0};
     [[maybe_unused]] const u32 zero = C::kKeepPacked ? hidden_zero() : 0;
     ROWSMITH_UNROLL
     for (int k = 0; k < kLanePacks; ++k) {
-      float v[kPack];
+      Acc v[kPack];
       if constexpr (C::kKeepPacked) {
-        unpack<In, kPack>(again(raw[k], zero), v);
+        values_of(again(raw[k], zero), k, v);
       } else {
         ROWSMITH_UNROLL
         for (int i = 0; i < kPack; ++i) v[i] = wide[k][i];
@@ -193,7 +239,7 @@ struct RowSlice {
     }
     ROWSMITH_UNROLL
     for (int k = 0; k < kLaneEdges; ++k) {
-      const float e = Exponential<In>::of(edge[k], reference);
+      const Acc e = Exponential<In>::of(edge[k], reference);
       sums[(kLanePacks + k) % 4] = add(sums[(kLanePacks + k) % 4], e);
       if constexpr (!C::kKeepPacked) edge[k] = e;
     }
@@ -202,15 +248,15 @@ struct RowSlice {
 
   // Writes the exponentials times scale. Kept exponentials are relative to what exponentiate() was
   // given, so `reference` matters to packed rows alone.
-  ROWSMITH_DEVICE void write(Out* dst, int lane, bool present, float reference, float scale) const {
+  ROWSMITH_DEVICE void write(Out* dst, int lane, bool present, Acc reference, Acc scale) const {
     if (!present) return;
     Out* body = dst + head + lane * kPack;
     [[maybe_unused]] const u32 zero = C::kKeepPacked ? hidden_zero() : 0;
     ROWSMITH_UNROLL
     for (int k = 0; k < kLanePacks; ++k) {
-      float v[kPack];
+      Acc v[kPack];
       if constexpr (C::kKeepPacked) {
-        unpack<In, kPack>(again(raw[k], zero), v);
+        values_of(again(raw[k], zero), k, v);
         ROWSMITH_UNROLL
         for (int i = 0; i < kPack; ++i) v[i] = Exponential<In>::of(v[i], reference);
       } else {
@@ -219,24 +265,40 @@ struct RowSlice {
       }
       ROWSMITH_UNROLL
       for (int i = 0; i < kPack; ++i) v[i] = mul(v[i], scale);
-      if (has_pack(k, lane)) store<C::kStore, kOutBytes>(body + k * kLanes * kPack, pack<Out>(v));
+      if (has_pack(k, lane))
+        store<C::kStore, kOutBytes>(body + k * kLanes * kPack, pack<Out, kPack>(v));
     }
     ROWSMITH_UNROLL
     for (int k = 0; k < kLaneEdges; ++k) {
       const int e = k * kLanes + lane;
       if (e < edges()) {
-        const float kept = C::kKeepPacked ? Exponential<In>::of(edge[k], reference) : edge[k];
+        const Acc kept = C::kKeepPacked ? Exponential<In>::of(edge[k], reference) : edge[k];
         store_one<Out, C::kStore>(dst + edge_column(e), mul(kept, scale));
       }
     }
   }
 
  private:
+  // The values of the lane's k-th pack; -inf where the row lacks it.
+  ROWSMITH_DEVICE void values_of(const Raw<kInBytes>& pack, int k, Acc (&v)[kPack]) const {
+    unpack<In, kPack>(pack, v);
+    if constexpr (!kHasInfinity) {
+      const bool has = has_pack(k, lane_read);
+      ROWSMITH_UNROLL
+      for (int i = 0; i < kPack; ++i) v[i] = has ? v[i] : minus_infinity<Acc>();
+    }
+  }
   // The pack as another value of the same bits: converting it again is cheaper than keeping what it
   // was converted to.
   ROWSMITH_DEVICE static Raw<kInBytes> again(Raw<kInBytes> raw, u32 zero) {
-    ROWSMITH_UNROLL
-    for (int i = 0; i < kInBytes / 4; ++i) raw.w[i] += zero;
+    if constexpr (kInBytes == 1) {
+      raw.b = static_cast<u8>(raw.b + zero);
+    } else if constexpr (kInBytes == 2) {
+      raw.h = static_cast<u16>(raw.h + zero);
+    } else {
+      ROWSMITH_UNROLL
+      for (int i = 0; i < kInBytes / 4; ++i) raw.w[i] += zero;
+    }
     return raw;
   }
 };

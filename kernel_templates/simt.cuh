@@ -28,6 +28,7 @@
 
 namespace rs {
 
+using u8 = unsigned char;
 using u16 = unsigned short;
 using u32 = unsigned int;
 using u64 = unsigned long long;
@@ -48,6 +49,10 @@ struct alignas(kBytes) Raw {
 template <>
 struct alignas(2) Raw<2> {
   u16 h;
+};
+template <>
+struct Raw<1> {
+  u8 b;
 };
 
 // Waits for the stream's earlier work where this launch came early, and allows the next to.
@@ -74,6 +79,9 @@ ROWSMITH_DEVICE void sync() {
 }
 // All 32 lanes of the warp take part, always.
 ROWSMITH_DEVICE float shfl_xor(float value, int mask) {
+  return __shfl_xor_sync(0xffffffffu, value, mask);
+}
+ROWSMITH_DEVICE double shfl_xor(double value, int mask) {
   return __shfl_xor_sync(0xffffffffu, value, mask);
 }
 ROWSMITH_DEVICE u32 shfl_xor(u32 value, int mask) {
@@ -208,14 +216,24 @@ ROWSMITH_DEVICE Raw<kBytes> load(const void* p) {
     } else {
       r.w[0] = *static_cast<const u32*>(p);
     }
-  } else {
-    static_assert(kBytes == 2, "packs are 2 to 16 bytes");
+  } else if constexpr (kBytes == 2) {
     if constexpr (kPolicy == 1) {
       asm("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(r.h) : "l"(p));
     } else if constexpr (kPolicy == 2) {
       r.h = __ldcs(static_cast<const u16*>(p));
     } else {
       r.h = *static_cast<const u16*>(p);
+    }
+  } else {
+    static_assert(kBytes == 1, "packs are 1 to 16 bytes");
+    if constexpr (kPolicy == 1) {
+      u32 v;
+      asm("ld.global.nc.L1::no_allocate.u8 %0, [%1];" : "=r"(v) : "l"(p));
+      r.b = static_cast<u8>(v);
+    } else if constexpr (kPolicy == 2) {
+      r.b = __ldcs(static_cast<const u8*>(p));
+    } else {
+      r.b = *static_cast<const u8*>(p);
     }
   }
   return r;
@@ -252,12 +270,18 @@ ROWSMITH_DEVICE void store(void* p, Raw<kBytes> r) {
     } else {
       *static_cast<u32*>(p) = r.w[0];
     }
-  } else {
-    static_assert(kBytes == 2, "packs are 2 to 16 bytes");
+  } else if constexpr (kBytes == 2) {
     if constexpr (kPolicy == 1) {
       __stcs(static_cast<u16*>(p), r.h);
     } else {
       *static_cast<u16*>(p) = r.h;
+    }
+  } else {
+    static_assert(kBytes == 1, "packs are 1 to 16 bytes");
+    if constexpr (kPolicy == 1) {
+      __stcs(static_cast<u8*>(p), r.b);
+    } else {
+      *static_cast<u8*>(p) = r.b;
     }
   }
 }
@@ -302,6 +326,36 @@ ROWSMITH_DEVICE u32 hidden_zero() {
   u32 multiprocessor;
   asm volatile("mov.u32 %0, %%smid;" : "=r"(multiprocessor));
   return multiprocessor >> 28;
+}
+
+// The same for f64, which no compiler option flushes.
+ROWSMITH_DEVICE double as_f64(u32 lo, u32 hi) {
+  return __hiloint2double(static_cast<int>(hi), static_cast<int>(lo));
+}
+ROWSMITH_DEVICE u32 lo_word(double value) {
+  return static_cast<u32>(__double2loint(value));
+}
+ROWSMITH_DEVICE u32 hi_word(double value) {
+  return static_cast<u32>(__double2hiint(value));
+}
+ROWSMITH_DEVICE double add(double a, double b) {
+  return __dadd_rn(a, b);
+}
+ROWSMITH_DEVICE double sub(double a, double b) {
+  return __dsub_rn(a, b);
+}
+ROWSMITH_DEVICE double mul(double a, double b) {
+  return __dmul_rn(a, b);
+}
+ROWSMITH_DEVICE double div_rn(double a, double b) {
+  return __ddiv_rn(a, b);
+}
+ROWSMITH_DEVICE double max_num(double a, double b) {
+  return fmax(a, b);
+}
+// e^x within 2^-52 relative where that is a normal number; e^-inf = 0; NaN stays.
+ROWSMITH_DEVICE double exp_f64(double x) {
+  return exp(x);
 }
 
 // ---- Conversions: to nearest even; f16 keeps subnormals ----

@@ -29,6 +29,7 @@
 
 namespace rs {
 
+using u8 = unsigned char;
 using u16 = unsigned short;
 using u32 = unsigned int;
 using u64 = unsigned long long;
@@ -48,6 +49,10 @@ struct alignas(kBytes) Raw {
 template <>
 struct alignas(2) Raw<2> {
   u16 h;
+};
+template <>
+struct Raw<1> {
+  u8 b;
 };
 
 namespace host {
@@ -76,6 +81,12 @@ ROWSMITH_DEVICE u32 shfl_xor(u32 value, int mask, ROWSMITH_HERE) {
 ROWSMITH_DEVICE float shfl_xor(float value, int mask, ROWSMITH_HERE) {
   const u32 got = host::table->shfl_xor(__builtin_bit_cast(u32, value), mask, {file, line});
   return __builtin_bit_cast(float, got);
+}
+ROWSMITH_DEVICE double shfl_xor(double value, int mask, ROWSMITH_HERE) {
+  const u64 bits = __builtin_bit_cast(u64, value);
+  const u64 lo = host::table->shfl_xor(static_cast<u32>(bits), mask, {file, line});
+  const u64 hi = host::table->shfl_xor(static_cast<u32>(bits >> 32), mask, {file, line});
+  return __builtin_bit_cast(double, hi << 32 | lo);
 }
 ROWSMITH_DEVICE char* shared_base() {
   return host::table->self()->shared;
@@ -257,6 +268,36 @@ ROWSMITH_DEVICE float ex2(float x) {
   const float y = __builtin_exp2f(x);
   return y < 0x1p-126f ? 0.0f : y;
 }
+
+ROWSMITH_DEVICE double as_f64(u32 lo, u32 hi) {
+  return __builtin_bit_cast(double, static_cast<u64>(hi) << 32 | lo);
+}
+ROWSMITH_DEVICE u32 lo_word(double value) {
+  return static_cast<u32>(__builtin_bit_cast(u64, value));
+}
+ROWSMITH_DEVICE u32 hi_word(double value) {
+  return static_cast<u32>(__builtin_bit_cast(u64, value) >> 32);
+}
+ROWSMITH_DEVICE double add(double a, double b) {
+  return a + b;
+}
+ROWSMITH_DEVICE double sub(double a, double b) {
+  return a - b;
+}
+ROWSMITH_DEVICE double mul(double a, double b) {
+  return a * b;
+}
+ROWSMITH_DEVICE double div_rn(double a, double b) {
+  return a / b;
+}
+ROWSMITH_DEVICE double max_num(double a, double b) {
+  if (a != a) return b;
+  return a < b ? b : a;
+}
+ROWSMITH_DEVICE double exp_f64(double x) {
+  return __builtin_exp(x);
+}
+
 ROWSMITH_DEVICE u32 hidden_zero() {
   return 0;
 }

@@ -9,15 +9,11 @@
 namespace rowsmith {
 namespace {
 
-bool is_row_dtype(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
-}
-
 const char* device_type(DType dtype) {
   switch (dtype) {
-    case DType::kF16: return "f16";
-    case DType::kBF16: return "bf16";
-    default: return "float";
+    case DType::kF64: return "double";
+    case DType::kF32: return "float";
+    default: return to_string(dtype);
   }
 }
 
@@ -71,8 +67,8 @@ std::string check_axes(std::string_view family, const std::vector<Axis>& axes,
 }
 
 const char* check_row_problem(const Problem& problem) {
-  if (!is_row_dtype(problem.in) || !is_row_dtype(problem.out)) {
-    return "no kernel for these dtypes";
+  if (problem.in != problem.out && (problem.in == DType::kF64 || problem.out == DType::kF64)) {
+    return "f64 goes to f64 alone";
   }
   if (problem.cols < 1 || problem.cols > 0x7fffffff) return "H must be 1 to 2^31 - 1";
   return nullptr;
@@ -100,7 +96,7 @@ const char* check_load(const Problem& problem, const Config& config) {
 
 const char* check_keep(const Problem& problem, const Config& config) {
   if (config.get("keep") != "packed") return nullptr;
-  if (size_of(problem.in) != 2) return "keep=packed is for 16-bit input";
+  if (size_of(problem.in) > 2) return "keep=packed is for 8-bit and 16-bit input";
   return config.number("pack") < 2 ? "keep=packed needs a pack of 2 or more" : nullptr;
 }
 
@@ -122,8 +118,9 @@ int registers_for_row(const Problem& problem, const Config& config, int lanes) {
                               : (problem.cols % pack + lanes - 1) / lanes;
   const long long per_pack = config.get("keep") == "packed"
                                  ? (pack * static_cast<long long>(size_of(problem.in)) + 3) / 4
-                                 : pack;
-  return static_cast<int>(std::min(packs * per_pack + edges, 1LL << 20));
+                                 : pack * accumulator_words(problem);
+  return static_cast<int>(
+      std::min(packs * per_pack + edges * accumulator_words(problem), 1LL << 20));
 }
 
 std::string int_trait(std::string_view name, long long value) {
@@ -153,7 +150,7 @@ std::string row_slice_traits(const Problem& problem, const Config& config, int l
 }
 
 const std::vector<Axis>& row_slice_axes() {
-  static const std::vector<Axis> axes{{"pack", {"1", "2", "4", "8"}},
+  static const std::vector<Axis> axes{{"pack", {"1", "2", "4", "8", "16"}},
                                       {"start", {"aligned", "any"}},
                                       {"keep", {"f32", "packed"}},
                                       {"load", {"default", "nc", "cs"}},
@@ -199,6 +196,14 @@ double flight_rank(const Problem& problem, const DeviceFacts& facts, const Confi
   if (held + 15 > share) rank += 0.4;
   // A bound beyond what is needed ties the compiler's hands for nothing.
   return rank + 0.02 * std::max(0.0, std::log2(min_blocks));
+}
+
+int accumulator_words(const Problem& problem) {
+  return problem.in == DType::kF64 ? 2 : 1;
+}
+
+int part_bytes(const Problem& problem) {
+  return 8 * accumulator_words(problem);
 }
 
 std::int64_t bytes_of_wider(const Problem& problem) {

@@ -27,14 +27,14 @@ std::vector<Config> enumerate(std::string_view family, const std::vector<Axis>& 
 std::string check_axes(std::string_view family, const std::vector<Axis>& axes,
                        const Config& config);
 
-// H as 32-bit columns, and dtypes that RowSlice moves: f32, f16, bf16.
+// H as 32-bit columns, and dtypes that RowSlice moves: f64 to itself, all others to each other.
 const char* check_row_problem(const Problem& problem);
 // `pack` (elements) and `start` (aligned | any) against the layout: accesses of at most 16 bytes,
 // on their own border. "any" is offered only where "aligned" does not hold.
 const char* check_pack(const Problem& problem, const Config& config);
 // `load` against aliasing: the read-only path must not see memory that the launch writes.
 const char* check_load(const Problem& problem, const Config& config);
-// `keep`: packed is for 16-bit input.
+// `keep`: packed is for 8-bit and 16-bit input.
 const char* check_keep(const Problem& problem, const Config& config);
 // threads * min_blocks fits a multiprocessor, and `registers_needed` a thread fit its share.
 const char* check_occupancy(const DeviceFacts& facts, int threads, int min_blocks,
@@ -67,6 +67,10 @@ double flight_rank(const Problem& problem, const DeviceFacts& facts, const Confi
 // Of shared memory that an Arrival takes, on every device.
 constexpr std::int64_t kArrivalBytes = 32;
 
+// 32-bit registers of one value while it is computed with: 2 for f64, else 1.
+int accumulator_words(const Problem& problem);
+// Bytes of a Part, what merging a row over warps takes of shared memory for each.
+int part_bytes(const Problem& problem);
 // Bytes of an element on the side where they are more.
 std::int64_t bytes_of_wider(const Problem& problem);
 

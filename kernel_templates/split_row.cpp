@@ -16,14 +16,12 @@ const std::vector<Axis>& axes() {
   static const std::vector<Axis> all{{"pieces", {"4", "8", "16", "32", "64", "128"}},
                                      {"threads", {"128", "256", "512", "1024"}},
                                      {"unroll", {"2", "4", "8"}},
-                                     {"pack", {"1", "2", "4", "8"}},
+                                     {"pack", {"1", "2", "4", "8", "16"}},
                                      {"start", {"aligned", "any"}},
                                      {"load", {"default", "nc"}},
                                      {"store", {"default", "cs"}}};
   return all;
 }
-
-constexpr std::int64_t kPartBytes = 8;
 
 const char* why_not(const Problem& problem, const DeviceFacts& facts, const Config& config) {
   for (const char* reason :
@@ -33,15 +31,17 @@ const char* why_not(const Problem& problem, const DeviceFacts& facts, const Conf
   if (problem.layout.in_place) return "dst holds partial results while src is still read";
   const std::int64_t pack = config.number("pack"), pieces = config.number("pieces");
   const auto out_bytes = static_cast<std::int64_t>(size_of(problem.out));
-  if (pack * out_bytes < kPartBytes) return "a pack of dst cannot hold a partial result";
+  const std::int64_t part = part_bytes(problem);
+  if (pack * out_bytes < part) return "a pack of dst cannot hold a partial result";
   // A head may cost the row a pack.
   const std::int64_t piece_packs = (problem.cols / pack - 1) / pieces;
   if (piece_packs < config.number("threads")) return "fewer packs than threads";
-  if (piece_packs * pack * out_bytes < pieces * kPartBytes) {
+  if (piece_packs * pack * out_bytes < pieces * part) {
     return "a piece of dst cannot hold the partial results";
   }
-  return check_occupancy(facts, config.number("threads"), 1,
-                         static_cast<int>(config.number("unroll") * pack + 40));
+  return check_occupancy(
+      facts, config.number("threads"), 1,
+      static_cast<int>(config.number("unroll") * pack) * accumulator_words(problem) + 40);
 }
 
 class SplitRow final : public Family {
@@ -79,11 +79,12 @@ class SplitRow final : public Family {
            int_trait("kUnroll", config.number("unroll"));
   }
 
-  Geometry geometry(const Problem&, const DeviceFacts&, const Config& config) const override {
+  Geometry geometry(const Problem& problem, const DeviceFacts&,
+                    const Config& config) const override {
     Geometry geometry;
     geometry.threads = config.number("threads");
     geometry.blocks_per_row = config.number("pieces");
-    geometry.shared_bytes = geometry.threads / 32 * kPartBytes;
+    geometry.shared_bytes = geometry.threads / 32 * part_bytes(problem);
     geometry.passes = 2;
     return geometry;
   }

@@ -26,9 +26,10 @@ struct SplitRow {
   using In = typename C::In;
   using Out = typename C::Out;
   using Exp = Exponential<In>;
+  using Acc = Accumulator<In>;
   static constexpr int kPieces = C::kPieces, kWarps = C::kThreads / 32;
   static_assert(C::kLanes == C::kThreads && C::kThreads % 32 == 0, "whole warps");
-  static_assert(C::kPack * sizeof(Out) >= alignof(Part), "parts lie on pack borders of dst");
+  static_assert(C::kPack * sizeof(Out) >= alignof(Part<Acc>), "parts lie on pack borders of dst");
 
   const int piece, lane;
   const In* const src;
@@ -50,7 +51,9 @@ struct SplitRow {
     const i64 first = begin(piece);
     return {src + first, dst + first, (begin(piece + 1) - first) / C::kPack, lane};
   }
-  ROWSMITH_DEVICE Part* parts(int at) const { return reinterpret_cast<Part*>(dst + begin(at)); }
+  ROWSMITH_DEVICE Part<Acc>* parts(int at) const {
+    return reinterpret_cast<Part<Acc>*>(dst + begin(at));
+  }
   ROWSMITH_DEVICE bool has_edge() const { return piece == kPieces - 1 && lane < row_packs.edges(); }
 
   ROWSMITH_DEVICE void find_part() const {
@@ -59,18 +62,18 @@ struct SplitRow {
       running.put_one(load_one<In, C::kLoad>(src + row_packs.edge_column(lane)));
     }
     walk().read(running);
-    const Part mine =
-        merge_warps<In, kWarps, false>(running.warp_part(), reinterpret_cast<Part*>(shared_base()));
+    const Part<Acc> mine = merge_warps<In, kWarps, false>(
+        running.warp_part(), reinterpret_cast<Part<Acc>*>(shared_base()));
     for (int at = lane; at < kPieces; at += C::kThreads) parts(at)[piece] = mine;  // 2
   }
 
-  ROWSMITH_DEVICE void write_piece() const {
-    const Part whole = fold_parts<In, kPieces>(parts(piece));  // 3
+  ROWSMITH_DEVICE void write_piece(Acc out_scale) const {
+    const Part<Acc> whole = fold_parts<In, kPieces>(parts(piece));  // 3
     sync();
-    const float scale = div_rn(1.0f, whole.sum);  // 4
+    const Acc scale = normal_or_zero(div_rn(out_scale, whole.sum));  // 4
     walk().write(whole.reference, scale);
     if (has_edge()) {
-      const float value = load_one<In, C::kLoad>(src + row_packs.edge_column(lane));
+      const Acc value = load_one<In, C::kLoad>(src + row_packs.edge_column(lane));
       store_one<Out, C::kStore>(dst + row_packs.edge_column(lane),
                                 mul(Exp::of(value, whole.reference), scale));
     }
@@ -83,7 +86,7 @@ ROWSMITH_DEVICE void split_row(const RowsParams& p) {
   if (p.pass == 0) {
     work.find_part();
   } else {
-    work.write_piece();
+    work.write_piece(out_scale<Accumulator<typename C::In>>(p));
   }
 }
 

@@ -17,7 +17,7 @@ const std::vector<Axis>& axes() {
   static const std::vector<Axis> all{
       {"cluster", {"1", "2", "4", "8", "16"}}, {"threads", {"64", "128", "256", "512", "1024"}},
       {"stages", {"1", "2", "3", "4", "8"}},   {"min_blocks", {"1", "2", "3", "4", "8"}},
-      {"unroll", {"1", "2", "4", "8"}},        {"pack", {"4", "8"}},
+      {"unroll", {"1", "2", "4", "8"}},        {"pack", {"2", "4", "8", "16"}},
       {"start", {"aligned", "any"}},           {"store", {"default", "cs"}}};
   return all;
 }
@@ -29,7 +29,7 @@ constexpr std::int64_t kReservedBytes = 1024;
 
 // The device text's layout of shared memory.
 struct Shape {
-  std::int64_t threads, cluster, stages, min_blocks, slice_packs, chunk_packs, chunks;
+  std::int64_t threads, cluster, stages, min_blocks, slice_packs, chunk_packs, chunks, part_bytes;
 
   Shape(const Problem& problem, const Config& config)
       : threads(config.number("threads")),
@@ -38,10 +38,11 @@ struct Shape {
         min_blocks(config.number("min_blocks")),
         slice_packs((problem.cols / config.number("pack") + cluster - 1) / cluster),
         chunk_packs(config.number("unroll") * threads),
-        chunks((slice_packs + chunk_packs - 1) / chunk_packs) {}
+        chunks((slice_packs + chunk_packs - 1) / chunk_packs),
+        part_bytes(rowsmith::part_bytes(problem)) {}
 
   std::int64_t shared_bytes() const {
-    const std::int64_t parts = 2 * cluster * (threads / 32) * 8;
+    const std::int64_t parts = 2 * cluster * (threads / 32) * part_bytes;
     const std::int64_t arrivals = (2 + stages * chunks) * kArrivalBytes;
     const std::int64_t ring_at = (arrivals + parts + kRingAlign - 1) / kRingAlign * kRingAlign;
     return ring_at + stages * slice_packs * kPackBytes;
@@ -69,8 +70,9 @@ const char* why_not(const Problem& problem, const DeviceFacts& facts, const Conf
   if (shape.min_blocks * (bytes + kReservedBytes) > facts.shared_bytes_per_sm) {
     return "the blocks do not fit a multiprocessor's shared memory";
   }
-  return check_occupancy(facts, static_cast<int>(shape.threads), static_cast<int>(shape.min_blocks),
-                         static_cast<int>(config.number("unroll") * pack + 24));
+  return check_occupancy(
+      facts, static_cast<int>(shape.threads), static_cast<int>(shape.min_blocks),
+      static_cast<int>(config.number("unroll") * pack) * accumulator_words(problem) + 24);
 }
 
 class StagedRow final : public Family {

@@ -29,6 +29,7 @@ struct StagedRow {
   using In = typename C::In;
   using Out = typename C::Out;
   using Exp = Exponential<In>;
+  using Acc = Accumulator<In>;
   static constexpr int kPack = C::kPack, kThreads = C::kThreads, kWarps = kThreads / 32;
   static_assert(kPack * sizeof(In) == 16 && kThreads % 32 == 0, "bulk copies; whole warps");
 
@@ -46,7 +47,7 @@ struct StagedRow {
   static constexpr int kParts = C::kCluster * kWarps;
   static constexpr int kPartsAt = (2 + C::kStages * kChunks) * static_cast<int>(sizeof(Arrival));
   static constexpr int kRingAt =
-      (kPartsAt + 2 * kParts * static_cast<int>(sizeof(Part)) + 127) / 128 * 128;
+      (kPartsAt + 2 * kParts * static_cast<int>(sizeof(Part<Acc>)) + 127) / 128 * 128;
 
   const RowsParams& p;
   const int thread, rank;
@@ -87,8 +88,8 @@ struct StagedRow {
   ROWSMITH_DEVICE static Arrival* chunk_arrival(int stage, int chunk) {
     return merge_arrival(2) + stage * kChunks + chunk;
   }
-  ROWSMITH_DEVICE static Part* parts(u32 turn) {
-    return reinterpret_cast<Part*>(shared_base() + kPartsAt) + turn * kParts;
+  ROWSMITH_DEVICE static Part<Acc>* parts(u32 turn) {
+    return reinterpret_cast<Part<Acc>*>(shared_base() + kPartsAt) + turn * kParts;
   }
   ROWSMITH_DEVICE static char* stage_base(int stage) {
     return shared_base() + kRingAt + stage * (kSlicePacks * 16);
@@ -115,33 +116,43 @@ struct StagedRow {
   ROWSMITH_DEVICE bool has_edge(const Span& span) const {
     return rank == C::kCluster - 1 && thread < C::kCols - span.packs * kPack;
   }
-  ROWSMITH_DEVICE float read_edge(i64 row) const {
-    if (kMaxEdges == 0 || row >= p.rows) return minus_infinity();
+  ROWSMITH_DEVICE Acc read_edge(i64 row) const {
+    if (kMaxEdges == 0 || row >= p.rows) return minus_infinity<Acc>();
     const Span span = span_of(row);
-    return has_edge(span) ? load_one<In, 0>(src_row(row) + edge_column(span)) : minus_infinity();
+    return has_edge(span) ? load_one<In, 0>(src_row(row) + edge_column(span))
+                          : minus_infinity<Acc>();
   }
 
-  ROWSMITH_DEVICE Part read_row(const Span& span, int stage, u32 parity, float edge) const {
+  ROWSMITH_DEVICE Part<Acc> read_row(const Span& span, int stage, u32 parity, Acc edge) const {
     OnlineLane<In> lane;
     if constexpr (kMaxEdges > 0) lane.put_one(edge);
     const char* base = stage_base(stage) + thread * 16;
     ROWSMITH_NO_UNROLL
     for (int chunk = 0; chunk < kChunks; ++chunk) {
       arrival_wait(chunk_arrival(stage, chunk), parity);
-      Raw<16> raw[C::kUnroll];
-      ROWSMITH_UNROLL
-      for (int k = 0; k < C::kUnroll; ++k) {
-        const int at = chunk * kChunkPacks + k * kThreads;
-        raw[k] = at + thread < span.slice ? load_shared(base + at * 16) : nothing<In, kPack>();
+      if ((chunk + 1) * kChunkPacks <= span.slice) {
+        Raw<16> raw[C::kUnroll];
+        ROWSMITH_UNROLL
+        for (int k = 0; k < C::kUnroll; ++k) {
+          raw[k] = load_shared(base + (chunk * kChunkPacks + k * kThreads) * 16);
+        }
+        lane.template put_packs<kPack>(raw);
+      } else {
+        ROWSMITH_NO_UNROLL
+        for (int k = 0; k < C::kUnroll; ++k) {
+          const int at = chunk * kChunkPacks + k * kThreads;
+          if (at + thread >= span.slice) break;
+          const Raw<16> raw[1] = {load_shared(base + at * 16)};
+          lane.template put_packs<kPack>(raw);
+        }
       }
-      lane.template put_packs<kPack>(raw);
     }
     return lane.warp_part();
   }
 
-  ROWSMITH_DEVICE void write_row(i64 row, const Span& span, int stage, float edge,
-                                 const Part& whole) const {
-    const float scale = div_rn(1.0f, whole.sum);
+  ROWSMITH_DEVICE void write_row(i64 row, const Span& span, int stage, Acc edge,
+                                 const Part<Acc>& whole) const {
+    const Acc scale = normal_or_zero(div_rn(out_scale<Acc>(p), whole.sum));
     Out* dst = static_cast<Out*>(p.dst) + row * p.dst_stride;
     Out* body = dst + span.head + (rank * kSlicePacks + thread) * kPack;
     const char* base = stage_base(stage) + thread * 16;
@@ -151,11 +162,11 @@ struct StagedRow {
       for (int k = 0; k < C::kUnroll; ++k) {
         const int at = chunk * kChunkPacks + k * kThreads;
         if (at + thread >= span.slice) continue;
-        float v[kPack];
+        Acc v[kPack];
         unpack<In, kPack>(load_shared(base + at * 16), v);
         ROWSMITH_UNROLL
         for (int i = 0; i < kPack; ++i) v[i] = mul(Exp::of(v[i], whole.reference), scale);
-        store<C::kStore, kPack * sizeof(Out)>(body + at * kPack, pack<Out>(v));
+        store<C::kStore, kPack * sizeof(Out)>(body + at * kPack, pack<Out, kPack>(v));
       }
     }
     if (kMaxEdges > 0 && has_edge(span)) {
@@ -178,13 +189,13 @@ struct StagedRow {
     }
     int stage = 0;
     u32 parity = 0, merges = 0;
-    float edge = read_edge(first);
+    Acc edge = read_edge(first);
     for (i64 row = first; row < p.rows; row += step, ++merges) {
       const u32 turn = merges % 2;
-      const float next_edge = read_edge(row + step);
+      const Acc next_edge = read_edge(row + step);
       const Span span = span_of(row);
-      const Part mine = read_row(span, stage, parity, edge);  // 2
-      Part whole;                                             // 3
+      const Part<Acc> mine = read_row(span, stage, parity, edge);  // 2
+      Part<Acc> whole;                                             // 3
       if constexpr (C::kCluster > 1) {
         whole = merge_cluster<In, kWarps, C::kCluster>(mine, parts(turn), merge_arrival(turn),
                                                        merges / 2 % 2);

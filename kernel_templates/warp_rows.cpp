@@ -48,7 +48,8 @@ class WarpRows final : public RowFamily {
     // 128 held registers compile without a spill at 256 threads and below on sm_90; past 96 only
     // one row a group keeps that true. 24 more are addresses and temporaries.
     if (held > (rows == 1 ? 128 : 96)) return "rows do not fit the registers";
-    return check_occupancy(facts, config.number("threads"), 1, held + 24);
+    return check_occupancy(facts, config.number("threads"), 1,
+                           held + 24 * accumulator_words(problem));
   }
 };
 

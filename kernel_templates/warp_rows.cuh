@@ -22,6 +22,7 @@ template <class C>
 ROWSMITH_DEVICE void warp_rows(const RowsParams& p) {
   static_assert(C::kLanes <= 32 && (C::kLanes & (C::kLanes - 1)) == 0, "lanes: 1, 2, 4 .. 32");
   static_assert(C::kThreads % 32 == 0, "whole warps");
+  using Acc = Accumulator<typename C::In>;
   constexpr int kGroups = C::kThreads / C::kLanes;
   const int lane = thread_index() % C::kLanes;
   const i64 first = block_index() * (kGroups * C::kRows) + thread_index() / C::kLanes;
@@ -29,7 +30,7 @@ ROWSMITH_DEVICE void warp_rows(const RowsParams& p) {
   auto* dst = static_cast<typename C::Out*>(p.dst);
 
   RowSlice<C> slice[C::kRows];
-  float max[C::kRows];
+  Acc max[C::kRows];
   ROWSMITH_UNROLL
   for (int r = 0; r < C::kRows; ++r) {  // 1
     const i64 row = first + r * kGroups;
@@ -40,11 +41,11 @@ ROWSMITH_DEVICE void warp_rows(const RowsParams& p) {
   ROWSMITH_UNROLL
   for (int r = 0; r < C::kRows; ++r) {
     // The group holds the whole row: an all -inf row is to be NaN, so no part_reference.
-    const float reference = Exponential<typename C::In>::reference(max[r]);
-    const float sum = group_sum<C::kLanes>(slice[r].exponentiate(reference));  // 3
+    const Acc reference = Exponential<typename C::In>::reference(max[r]);
+    const Acc sum = group_sum<C::kLanes>(slice[r].exponentiate(reference));  // 3
     const i64 row = first + r * kGroups;
     slice[r].write(dst + row * p.dst_stride, lane, row < p.rows, reference,
-                   div_rn(1.0f, sum));  // 4
+                   normal_or_zero(div_rn(out_scale<Acc>(p), sum)));  // 4
   }
 }
 

@@ -69,9 +69,11 @@ DType dtype_of(rowsmith_dtype dtype) {
 
 Result<SoftmaxCall> call_of(const rowsmith_call* call) {
   if (call == nullptr) return Status(Code::kInvalidArgument, "call is null");
-  return SoftmaxCall{call->src,          call->dst,           call->rows,
-                     call->cols,         call->src_stride,    call->dst_stride,
-                     dtype_of(call->in), dtype_of(call->out), call->stream};
+  return SoftmaxCall{call->src,          call->dst,
+                     call->rows,         call->cols,
+                     call->src_stride,   call->dst_stride,
+                     dtype_of(call->in), dtype_of(call->out),
+                     call->stream,       call->out_scale == 0 ? 1 : call->out_scale};
 }
 
 Result<Runtime*> runtime_of(rowsmith_runtime* runtime, CUstream_st* stream) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -16,6 +17,8 @@ namespace {
 
 constexpr int kDTypes = 6;
 constexpr std::int64_t kMaxCols = std::numeric_limits<std::int32_t>::max();
+// Leaves room for a sum a little below 1 in f32.
+constexpr double kMaxScale = 0x1p126;
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 63;
 
 Status invalid(std::string message) {
@@ -58,6 +61,18 @@ Status check_sizes(DType in, DType out, std::int64_t rows, std::int64_t cols) {
     return wrong_value("cols", cols, "it must be from 0 to 2^31 - 1");
   }
   return supported(in, out) ? Status() : check_supported(in, out);
+}
+
+// False for NaN, too.
+bool is_scale(double scale) {
+  return scale > 0 && scale <= kMaxScale;
+}
+
+Status wrong_scale(double scale) {
+  char text[32];
+  const auto [end, error] = std::to_chars(text, text + sizeof text, scale);
+  return invalid("out_scale is " + std::string(text, error == std::errc() ? end : text) +
+                 "; it must be finite, greater than 0 and at most 2^126");
 }
 
 // One side of the call in bytes.
@@ -122,6 +137,7 @@ void fill_strides(SoftmaxCall& call) {
 // The verdict on a call with its strides filled in.
 Status judge(const SoftmaxCall& call) {
   Status status = check_sizes(call.in, call.out, call.rows, call.cols);
+  if (status.ok() && !is_scale(call.out_scale)) status = wrong_scale(call.out_scale);
   if (!status.ok() || call.rows == 0 || call.cols == 0) return status;
   Side src{}, dst{};
   status = check_side("src", call.src, call.in, call.src_stride, call, src);
@@ -147,6 +163,7 @@ bool is_plain_call(SoftmaxCall& call) {
   fill_strides(call);
   if (!is_dtype(call.in) || !is_dtype(call.out) || !supported(call.in, call.out)) return false;
   if (call.rows <= 0 || call.cols <= 0 || call.cols > kMaxCols) return false;
+  if (!is_scale(call.out_scale)) return false;
   const auto src = reinterpret_cast<std::uintptr_t>(call.src);
   const auto dst = reinterpret_cast<std::uintptr_t>(call.dst);
   const std::uint64_t in_bytes = size_of(call.in), out_bytes = size_of(call.out);

@@ -287,10 +287,9 @@ void HostScheduler::announce() {
 
 void HostScheduler::misuse(const rowsmith_host::Thread* by, const char* call, Place place,
                            const char* what) {
-  HostScheduler& scheduler = *running;
-  scheduler.report(name_of(by == nullptr ? *scheduler.current_ : *by) + ": " + call + " at " +
-                   text_of(place) + what);
-  scheduler.abandon();
+  running->report(name_of(by == nullptr ? *running->current_ : *by) + ": " + call + " at " +
+                  text_of(place) + what);
+  running->abandon();
 }
 
 void HostScheduler::on_fault(const void* address, FaultAccess access) {

@@ -30,6 +30,11 @@ Status softmax(const float* x, float* y, std::int64_t rows, std::int64_t cols,
   return softmax({x, y, rows, cols, 0, 0, DType::kF32, DType::kF32, stream});
 }
 
+Status softmax(const double* x, double* y, std::int64_t rows, std::int64_t cols,
+               CUstream_st* stream) {
+  return softmax({x, y, rows, cols, 0, 0, DType::kF64, DType::kF64, stream});
+}
+
 Status softmax(const __half* x, __half* y, std::int64_t rows, std::int64_t cols,
                CUstream_st* stream) {
   return softmax({x, y, rows, cols, 0, 0, DType::kF16, DType::kF16, stream});
@@ -38,6 +43,16 @@ Status softmax(const __half* x, __half* y, std::int64_t rows, std::int64_t cols,
 Status softmax(const __nv_bfloat16* x, __nv_bfloat16* y, std::int64_t rows, std::int64_t cols,
                CUstream_st* stream) {
   return softmax({x, y, rows, cols, 0, 0, DType::kBF16, DType::kBF16, stream});
+}
+
+Status softmax(const __nv_fp8_e4m3* x, __nv_fp8_e4m3* y, std::int64_t rows, std::int64_t cols,
+               CUstream_st* stream) {
+  return softmax({x, y, rows, cols, 0, 0, DType::kF8E4M3, DType::kF8E4M3, stream});
+}
+
+Status softmax(const __nv_fp8_e5m2* x, __nv_fp8_e5m2* y, std::int64_t rows, std::int64_t cols,
+               CUstream_st* stream) {
+  return softmax({x, y, rows, cols, 0, 0, DType::kF8E5M2, DType::kF8E5M2, stream});
 }
 
 }  // namespace rowsmith

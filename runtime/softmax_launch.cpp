@@ -18,12 +18,22 @@ static_assert(offsetof(RowsParams, src) == offsetof(GenericParams, src) &&
               offsetof(RowsParams, rows) == offsetof(GenericParams, rows) &&
               offsetof(RowsParams, src_stride) == offsetof(GenericParams, src_stride) &&
               offsetof(RowsParams, dst_stride) == offsetof(GenericParams, dst_stride) &&
+              offsetof(RowsParams, out_scale) == offsetof(GenericParams, out_scale) &&
+              offsetof(RowsParams, out_scale_f32) == offsetof(GenericParams, out_scale_f32) &&
               offsetof(RowsParams, pass) == offsetof(GenericParams, pass));
 
 constexpr std::int64_t kMaxBlocks = std::numeric_limits<std::int32_t>::max();
 
 GenericParams params_of(const SoftmaxCall& call) {
-  return {call.src, call.dst, call.rows, call.src_stride, call.dst_stride, 0, 0, call.cols};
+  return {call.src,
+          call.dst,
+          call.rows,
+          call.src_stride,
+          call.dst_stride,
+          call.out_scale,
+          static_cast<float>(call.out_scale),
+          0,
+          call.cols};
 }
 
 // Rows per block are those of a cluster where the geometry has one.

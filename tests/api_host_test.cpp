@@ -77,6 +77,44 @@ TEST_F(ApiHostTest, StridesAndInPlaceAreServed) {
   }
 }
 
+// Row of H equal elements, whose softmax is 1 / H.
+TEST_F(ApiHostTest, DoublesAndFp8AreServedByTheirTypes) {
+  const std::vector<double> x(5, 2.5);
+  std::vector<double> y(5);
+  ASSERT_TRUE(softmax(x.data(), y.data(), 1, 5).ok());
+  EXPECT_EQ(y, std::vector<double>(5, 1.0 / 5));
+  const std::vector<unsigned char> codes(64, 0x38);
+  std::vector<unsigned char> results(64);
+  ASSERT_TRUE(softmax(reinterpret_cast<const __nv_fp8_e4m3*>(codes.data()),
+                      reinterpret_cast<__nv_fp8_e4m3*>(results.data()), 1, 64)
+                  .ok());
+  EXPECT_EQ(results, std::vector<unsigned char>(64, 0x08));  // 2^-6
+  ASSERT_TRUE(softmax(reinterpret_cast<const __nv_fp8_e5m2*>(codes.data()),
+                      reinterpret_cast<__nv_fp8_e5m2*>(results.data()), 1, 64)
+                  .ok());
+  EXPECT_EQ(results, std::vector<unsigned char>(64, 0x24));
+}
+
+TEST_F(ApiHostTest, ResultsAreScaledAndSaturateInFp8) {
+  const float x[4] = {1, 1, 1, 1};
+  float y[4];
+  unsigned char narrow[4];
+  SoftmaxCall call{x, y, 1, 4};
+  call.out_scale = 6;
+  ASSERT_TRUE(softmax(call).ok());
+  EXPECT_EQ(std::vector<float>(y, y + 4), std::vector<float>(4, 1.5f));
+  call.dst = narrow;
+  call.out = DType::kF8E4M3;
+  call.out_scale = 4 * 448;
+  ASSERT_TRUE(softmax(call).ok());
+  EXPECT_EQ(narrow[0], 0x7e);
+  call.out_scale = 1e30;
+  ASSERT_TRUE(softmax(call).ok());
+  EXPECT_EQ(narrow[3], 0x7e);
+  call.out_scale = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(softmax(call).code(), Code::kInvalidArgument);
+}
+
 TEST_F(ApiHostTest, EmptyCallsSucceedEvenWithoutARuntime) {
   EXPECT_TRUE(softmax(static_cast<const float*>(nullptr), nullptr, 0, 5).ok());
   EXPECT_TRUE(softmax(static_cast<const float*>(nullptr), nullptr, 10, 0).ok());

@@ -13,6 +13,7 @@
 int rowsmith_c_refuses_wrong_calls(void) {
   float x[8] = {0}, y[8];
   rowsmith_runtime* runtime = (rowsmith_runtime*)x;
+  rowsmith_call call;
   char text[16] = "unchanged";
 
   EXPECT(rowsmith_softmax(NULL, y, 2, 4, ROWSMITH_F32, NULL) == ROWSMITH_INVALID_ARGUMENT);
@@ -23,7 +24,17 @@ int rowsmith_c_refuses_wrong_calls(void) {
   EXPECT(rowsmith_softmax(x, y, 2, 4, -1, NULL) == ROWSMITH_INVALID_ARGUMENT);
   EXPECT(rowsmith_softmax(x, y, 0, 4, ROWSMITH_F32, NULL) == ROWSMITH_OK);
   EXPECT(rowsmith_softmax(NULL, NULL, 2, 0, ROWSMITH_F32, NULL) == ROWSMITH_OK);
-  EXPECT(rowsmith_softmax(x, y, 2, 4, ROWSMITH_F8E4M3, NULL) == ROWSMITH_UNSUPPORTED);
+  memset(&call, 0, sizeof call);
+  call.src = x;
+  call.dst = y;
+  call.rows = call.cols = 1;
+  call.in = ROWSMITH_F32;
+  call.out = ROWSMITH_F64;
+  EXPECT(rowsmith_run(NULL, &call) == ROWSMITH_UNSUPPORTED);
+  call.out = ROWSMITH_F32;
+  call.out_scale = -2;
+  EXPECT(rowsmith_run(NULL, &call) == ROWSMITH_INVALID_ARGUMENT);
+  EXPECT(strstr(rowsmith_last_error(), "out_scale is -2") != NULL);
   EXPECT(rowsmith_run(NULL, NULL) == ROWSMITH_INVALID_ARGUMENT);
   EXPECT(rowsmith_prepare(NULL, NULL) == ROWSMITH_INVALID_ARGUMENT);
   EXPECT(rowsmith_explain(NULL, NULL, NULL, 0) == ROWSMITH_INVALID_ARGUMENT);
@@ -57,6 +68,9 @@ int rowsmith_c_serves_on_the_host_device(void) {
   call.dst = y;
   EXPECT(rowsmith_run(runtime, &call) == ROWSMITH_OK);
   EXPECT(y[0] > 0.333f && y[0] < 0.334f && y[5] > 0.333f && y[5] < 0.334f);
+  call.out_scale = 3;
+  EXPECT(rowsmith_run(runtime, &call) == ROWSMITH_OK);
+  EXPECT(y[0] > 0.999f && y[0] < 1.001f && y[5] > 0.999f && y[5] < 1.001f);
   rowsmith_close(runtime);
   return 0;
 }

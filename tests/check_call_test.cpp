@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 namespace rowsmith {
@@ -97,13 +98,41 @@ TEST(CheckCall, RefusesExtentsOf2To63Bytes) {
   expect_refused(value, "dst of 2 rows");
 }
 
+TEST(CheckCall, AcceptsF64ToItselfAndAllOtherDtypesToEachOther) {
+  for (int in = 0; in < 6; ++in) {
+    for (int out = 0; out < 6; ++out) {
+      SoftmaxCall value = call();
+      value.in = static_cast<DType>(in);
+      value.out = static_cast<DType>(out);
+      const bool served = (value.in == DType::kF64) == (value.out == DType::kF64);
+      EXPECT_EQ(is_plain_call(value), served) << in << " to " << out;
+      EXPECT_EQ(check_call(value).code(), served ? Code::kOk : Code::kUnsupported);
+    }
+  }
+}
+
 TEST(CheckCall, AnswersUnsupportedForDtypesThatNoFamilyServes) {
   SoftmaxCall value = call();
-  value.in = value.out = DType::kF8E4M3;
-  EXPECT_FALSE(is_plain_call(value));
+  value.in = DType::kF64;
   const Status status = check_call(value);
-  EXPECT_EQ(status.code(), Code::kUnsupported);
-  EXPECT_THAT(status.message(), HasSubstr("f8e4m3"));
+  EXPECT_THAT(status.message(), HasSubstr("no kernel for f64:f32; f64 is served to f64 alone"));
+}
+
+TEST(CheckCall, RefusesScalesThatAreNotFiniteAndPositive) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  SoftmaxCall value = call();
+  for (const auto& [scale, text] :
+       {std::pair(0.0, "out_scale is 0;"), std::pair(-1.0, "out_scale is -1;"),
+        std::pair(std::nan(""), "out_scale is nan;"), std::pair(infinity, "out_scale is inf;"),
+        std::pair(1e39, "out_scale is 1e+39; it must be finite, greater than 0")}) {
+    value.out_scale = scale;
+    expect_refused(value, text);
+  }
+  for (const double scale : {1e-300, 0.1, 448.0, 0x1p126}) {
+    value.out_scale = scale;
+    EXPECT_TRUE(is_plain_call(value)) << scale;
+    EXPECT_TRUE(check_call(value).ok()) << scale;
+  }
 }
 
 TEST(CheckCall, AcceptsTheSameMatrixInPlaceOnly) {

@@ -77,7 +77,8 @@ TEST_F(CliHost, WhyNamesTheRungAndTheConfig) {
 }
 
 TEST_F(CliHost, UnsupportedDtypeFailsAloneAndExitsOne) {
-  ASSERT_EQ(tune("softmax --device host -S 2 -H 33 -d f8e5m2,f16 --effort quick"), kExitSomeFailed);
+  ASSERT_EQ(tune("softmax --device host -S 2 -H 33 -d f64:f16,f16 --effort quick"),
+            kExitSomeFailed);
   const json& failed = report_["problems"][0];
   EXPECT_EQ(failed["status"], "failed");
   for (const char* field : {"verdict", "config", "median_ns", "error_ratio", "max_error_ulp"}) {
@@ -85,6 +86,16 @@ TEST_F(CliHost, UnsupportedDtypeFailsAloneAndExitsOne) {
   }
   EXPECT_FALSE(failed["reason"].get<std::string>().empty());
   EXPECT_EQ(report_["problems"][1]["status"], "tuned");
+}
+
+TEST_F(CliHost, TunesDoublesAndFp8) {
+  ASSERT_EQ(tune("softmax --device host -S 2 -H 33 -d f64,f8e4m3,f16:f8e5m2 --effort quick"),
+            kExitDone);
+  for (const json& problem : report_["problems"]) {
+    EXPECT_EQ(problem["status"], "tuned") << problem;
+    EXPECT_LE(problem["error_ratio"].get<double>(), 1) << problem;
+  }
+  EXPECT_EQ(report_["problems"].size(), 3u);
 }
 
 TEST_F(CliHost, EmptyProblemsAreSkippedAndTheOthersTuned) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The host device's arithmetic and conversions, against ones that share nothing with them.
+// The host device's arithmetic and conversions, against ones that share nothing with them. The
+// 8-bit conversions are those of GPUs before sm_89, too.
 #include "tests/support/host_kernel.h"
 
 #include <gmock/gmock.h>
@@ -90,6 +91,125 @@ TEST(HostNumbers, RoundsToTheNearestHalfSubnormalsIncluded) {
       values);
   for (std::size_t i = 0; i < values.size(); ++i)
     ASSERT_EQ(got[i], nearest_half(values[i])) << values[i];
+}
+
+// An 8-bit float as its definition puts it; NaN where it is none.
+struct Fp8 {
+  const char* name;
+  int fraction_bits, bias, largest;
+
+  double value(int code) const {
+    const int exponent = (code & 0x7f) >> fraction_bits, hidden = 1 << fraction_bits;
+    const int fraction = code & (hidden - 1);
+    if ((code & 0x7f) > largest) {
+      const bool infinite = fraction_bits == 2 && (code & 0x7f) == 0x7c;
+      return infinite ? (code & 0x80 ? -INFINITY : INFINITY) : NAN;
+    }
+    const double magnitude = exponent == 0
+                                 ? std::ldexp(fraction, 1 - bias - fraction_bits)
+                                 : std::ldexp(hidden + fraction, exponent - bias - fraction_bits);
+    return code & 0x80 ? -magnitude : magnitude;
+  }
+  // The nearest code, by search over all of them: a tie goes to the even one.
+  int nearest(float x) const {
+    if (std::isnan(x)) return 0x7f;
+    const int sign = std::signbit(x) ? 0x80 : 0;
+    if (std::fabs(x) > value(largest)) return sign | largest;
+    int best = 0;
+    for (int code = 1; code <= largest; ++code) {
+      const double before = std::fabs(value(best) - std::fabs(x));
+      const double now = std::fabs(value(code) - std::fabs(x));
+      if (now < before || (now == before && code % 2 == 0)) best = code;
+    }
+    return sign | best;
+  }
+  std::string convert(const std::string& body) const {
+    std::string text = body;
+    for (std::size_t at; (at = text.find("F8")) != std::string::npos;) text.replace(at, 2, name);
+    return text;
+  }
+};
+constexpr Fp8 kFp8[] = {{"f8e4m3", 3, 7, 0x7e}, {"f8e5m2", 2, 15, 0x7b}};
+
+TEST(HostNumbers, EveryFp8CodeIsReadAsItsValueAloneAndInPairs) {
+  std::vector<std::uint8_t> codes(256);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(i);
+  for (const Fp8& type : kFp8) {
+    const auto alone = map<float>(
+        type.convert(
+            "reinterpret_cast<float*>(p.dst)[i] = to_f32(reinterpret_cast<F8*>(p.src)[i]);"),
+        codes);
+    const auto paired = map<float>(type.convert(R"(
+  const u16 pair = reinterpret_cast<u16*>(p.src)[i / 2];
+  reinterpret_cast<float*>(p.dst)[i] = i % 2 ? unpack_f8<F8>(pair).hi : unpack_f8<F8>(pair).lo;)"),
+                                   codes);
+    for (int code = 0; code < 256; ++code) {
+      const auto at = static_cast<std::size_t>(code);
+      if (std::isnan(type.value(code))) {
+        EXPECT_TRUE(std::isnan(alone[at]) && std::isnan(paired[at])) << type.name << " " << code;
+      } else {
+        EXPECT_EQ(alone[at], type.value(code)) << type.name << " " << code;
+        EXPECT_EQ(paired[at], type.value(code)) << type.name << " " << code;
+      }
+    }
+  }
+}
+
+TEST(HostNumbers, RoundsToTheNearestFp8AndSaturates) {
+  for (const Fp8& type : kFp8) {
+    std::vector<float> values = {INFINITY, -INFINITY, NAN, -NAN, 3e38f, -1e-30f, 1e-45f, -0.0f};
+    for (int code = 0; code <= type.largest; ++code) {  // each value, each tie, their neighbours
+      const auto value = static_cast<float>(type.value(code));
+      const auto step = static_cast<float>(type.value(code == type.largest ? code - 1 : code + 1));
+      const float tie = value + std::fabs(step - value) / 2;
+      for (const float x : {value, tie}) {
+        values.insert(values.end(),
+                      {x, -x, std::nextafterf(x, -1.0f), -std::nextafterf(x, INFINITY)});
+      }
+    }
+    values.resize((values.size() + 63) / 64 * 64);
+    const auto alone = map<std::uint8_t>(
+        type.convert(
+            "reinterpret_cast<F8*>(p.dst)[i] = from_f32<F8>(reinterpret_cast<float*>(p.src)[i]);"),
+        values);
+    const auto paired = map<std::uint16_t>(type.convert(R"(
+  const float* at = reinterpret_cast<float*>(p.src) + i / 2 * 2;
+  reinterpret_cast<u16*>(p.dst)[i] = pack_f8<F8>(at[0], at[1]);)"),
+                                           values);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const int expected = type.nearest(values[i]);
+      EXPECT_EQ(alone[i], expected) << type.name << " " << values[i];
+      EXPECT_EQ(paired[i] >> i % 2 * 8 & 0xff, expected) << type.name << " " << values[i];
+    }
+  }
+}
+
+TEST(HostNumbers, DoublesComeThroughShufflesWordsAndArithmeticWhole) {
+  std::vector<double> values(64);
+  for (std::size_t i = 0; i < 64; ++i) values[i] = 1.0 / static_cast<double>(i + 3);
+  const auto got = map<double>(R"(
+  const double v = reinterpret_cast<double*>(p.src)[i];
+  const double there = shfl_xor(v, 5);
+  const double back = as_f64(lo_word(there), hi_word(there));
+  reinterpret_cast<double*>(p.dst)[i] = add(mul(v, back), div_rn(v, back));)",
+                               values);
+  for (std::size_t i = 0; i < 64; ++i) {
+    EXPECT_EQ(got[i], values[i] * values[i ^ 5] + values[i] / values[i ^ 5]);
+  }
+}
+
+TEST(HostNumbers, ExponentialOfDoublesFlushesBelowTheSmallestNormal) {
+  std::vector<double> values = {0.0, -1.0, -708.39, -708.4, -745.0, -INFINITY, NAN};
+  values.resize(64);
+  const auto got = map<double>(
+      "reinterpret_cast<double*>(p.dst)[i] =\n"
+      "  exp_difference(reinterpret_cast<double*>(p.src)[i], 0.0);",
+      values);
+  EXPECT_EQ(got[0], 1.0);
+  EXPECT_NEAR(got[1], std::exp(-1.0), 0x1p-53);
+  EXPECT_GE(got[2], 0x1p-1022);
+  EXPECT_EQ(std::vector<double>(got.begin() + 3, got.begin() + 6), std::vector<double>(3, 0.0));
+  EXPECT_TRUE(std::isnan(got[6]));
 }
 
 TEST(HostNumbers, PacksTwoElementsAsOneByOne) {

@@ -79,12 +79,17 @@ TEST_P(KernelCases, A07_NanSpreadsOverTheRowWhereverItSits) {
     x[at] = kNan;
     expect_all_nan(DType::kF32, x);
     expect_all_nan(DType::kF16, x);
+    expect_all_nan(DType::kF64, x);
+    expect_all_nan(DType::kF8E4M3, x);
+    expect_all_nan(DType::kF8E5M2, x);
   }
 }
 
 TEST_P(KernelCases, A08_VeryNegativeRowsAreUniform) {
   expect_uniform(DType::kF32, 512, -1000.0f, 1.0f / 512);
   expect_uniform(DType::kF16, 512, -1000.0f, 1.0f / 512);
+  expect_uniform(DType::kF64, 512, -1e30f, 1.0f / 512);
+  expect_uniform(DType::kF8E5M2, 512, -57344.0f, 1.0f / 512);
 }
 
 TEST_P(KernelCases, A09_LargeLogitsAreOneHot) {
@@ -100,8 +105,16 @@ TEST_P(KernelCases, A11_LongHalfRowsSumToOne) {
   }
 }
 
-TEST_P(KernelCases, A12_Bf16SumDoesNotStickAt256) {
+TEST_P(KernelCases, A12_NarrowSumsDoNotStick) {
   expect_uniform(DType::kBF16, 512, 0.0f, 1.0f / 512);
+  expect_uniform(DType::kF8E4M3, 512, 0.0f, 1.0f / 512);
+  expect_uniform(DType::kF8E5M2, 8192, 0.0f, 1.0f / 8192);
+}
+
+TEST_P(KernelCases, F8e4m3RowsOfTheLeastValueAreUniformWhateverTheirLength) {
+  for (const std::int64_t cols : {1, 4, 64, 128}) {
+    expect_uniform(DType::kF8E4M3, cols, -448.0f, 1.0f / static_cast<float>(cols));
+  }
 }
 
 TEST_P(KernelCases, A15_HalfResultsKeepTheirSubnormals) {
@@ -134,7 +147,8 @@ TEST_P(KernelCases, A18_A30_OddWidthsAreRightFromTheSecondRowOn) {
 }
 
 TEST_P(KernelCases, A19_OneColumnIsExactlyOne) {
-  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+  for (const DType dtype :
+       {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kF8E5M2}) {
     expect_uniform(dtype, 1, -7.5f, 1.0f);
   }
   expect_uniform(DType::kF32, 32, 1.0f, 1.0f / 32);

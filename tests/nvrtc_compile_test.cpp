@@ -54,7 +54,8 @@ class NvrtcCompile : public ::testing::Test {
 TEST_F(NvrtcCompile, EveryFamilyForEveryArchitecture) {
   std::size_t turn = 0;
   for (const int arch : archs_) {
-    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const DType dtype :
+         {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kF8E5M2}) {
       const std::vector<Instance> sampled = sample(dtype, nominal_facts(arch), turn++);
       const std::size_t absent = arch < 90 ? 2 : 0;  // cluster_row, staged_row
       EXPECT_EQ(sampled.size(), catalog().size() - absent) << "a family was left out";

@@ -65,6 +65,15 @@ TEST_F(SoftmaxLaunchTest, OnlyTheGenericKernelIsToldTheColumns) {
   EXPECT_EQ(params(1).dst_stride, 4);
 }
 
+TEST_F(SoftmaxLaunchTest, EveryKernelIsToldTheScaleInBothWidths) {
+  call_.out_scale = 0.1;
+  for (const bool exact : {true, false}) {
+    ASSERT_TRUE(launch_softmax(device_, plan(1, 1, exact), call_).ok());
+    EXPECT_EQ(params(exact ? 0 : 1).out_scale, 0.1);
+    EXPECT_EQ(params(exact ? 0 : 1).out_scale_f32, 0.1f);
+  }
+}
+
 TEST_F(SoftmaxLaunchTest, RowsBeyondOneGridAreSplitWithoutLossOrOverlap) {
   constexpr std::int64_t kOneGrid = (std::int64_t{1} << 31) - 1;
   call_.rows = 2 * kOneGrid + 5;

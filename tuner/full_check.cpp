@@ -4,6 +4,7 @@
 #include "tuner/full_check.h"
 
 #include "tuner/reference.h"
+#include "tuner/verify.h"
 
 #include <algorithm>
 #include <cmath>
@@ -44,8 +45,8 @@ std::size_t band_bytes(const SoftmaxCall& call, const Band& band) {
 
 // Results of the bands, as they lie in memory.
 Result<std::vector<std::string>> results_of(Device& device, const LaunchPlan& plan,
-                                            const Arena& arena, const std::vector<Band>& bands) {
-  const SoftmaxCall call = arena.call(0);
+                                            const Arena& arena, const SoftmaxCall& call,
+                                            const std::vector<Band>& bands) {
   Status status = call.src == call.dst
                       ? arena.refill(device, 0)
                       : device.fill(call.dst, kPoison, band_bytes(call, {0, call.rows}));
@@ -62,16 +63,17 @@ Result<std::vector<std::string>> results_of(Device& device, const LaunchPlan& pl
   return results;
 }
 
-std::uint32_t bits_at(const char* row, std::int64_t col, std::size_t bytes) {
-  std::uint32_t bits = 0;
+std::uint64_t bits_at(const char* row, std::int64_t col, std::size_t bytes) {
+  std::uint64_t bits = 0;
   std::memcpy(&bits, row + static_cast<std::size_t>(col) * bytes, bytes);
   return bits;
 }
 
-// Neighbours as integers are neighbours as values; 32 steps of f32 are less than twice the bound.
-bool clearly_equal(std::uint32_t a, std::uint32_t b, DType out) {
-  const std::uint32_t steps = a > b ? a - b : b - a;
-  return steps <= (out == DType::kF32 ? 32u : 1u);
+// Neighbours as integers are neighbours as values; 32 steps of f32 or f64 are less than twice the
+// bound.
+bool clearly_equal(std::uint64_t a, std::uint64_t b, DType out) {
+  const std::uint64_t steps = a > b ? a - b : b - a;
+  return steps <= (size_of(out) >= 4 ? 32u : 1u);
 }
 
 bool within_twice_the_bound(const char* a, const char* b, long double row_max, DType out) {
@@ -80,9 +82,10 @@ bool within_twice_the_bound(const char* a, const char* b, long double row_max, D
   const long double larger = std::max(x, y), smaller = std::min(x, y);
   if (smaller < 0) return false;
   // Where a result may be flushed to zero, one of the two may have been.
-  if (smaller == 0 && out != DType::kF16 && larger < 0x1.1p-126L) return true;
+  if (smaller == 0 && larger < 1.0625L * may_be_zero_below(out)) return true;
   const long double below_max = std::log(row_max / larger);
-  const long double bound = 0x1p-24L * (32 + 2.2L * below_max) * larger;
+  // Of the dtypes that f64 may go to there is f64 alone.
+  const long double bound = unit_roundoff(out) * (32 + 2.2L * below_max) * larger;
   return larger - smaller <= 2 * bound + unit_in_last_place(out, larger);
 }
 
@@ -119,12 +122,13 @@ std::string extent(const SoftmaxCall& call, const std::vector<Band>& bands) {
 
 Status compare_with_generic(Device& device, const LaunchPlan& plan, const LaunchPlan& generic,
                             const Arena& arena, std::int64_t cap_bytes, std::string* checked) {
-  const SoftmaxCall call = arena.call(0);
+  SoftmaxCall call = arena.call(0);
+  call.out_scale = scale_to_check(call.out, call.cols);
   const std::vector<Band> bands = bands_of(call, cap_bytes);
   *checked = extent(call, bands);
-  const auto mine = results_of(device, plan, arena, bands);
+  const auto mine = results_of(device, plan, arena, call, bands);
   if (!mine.ok()) return mine.status();
-  const auto theirs = results_of(device, generic, arena, bands);
+  const auto theirs = results_of(device, generic, arena, call, bands);
   if (!theirs.ok()) return theirs.status().with_context("generic");
   const auto stride = static_cast<std::size_t>(call.dst_stride) * size_of(call.out);
   for (std::size_t i = 0; i < bands.size(); ++i) {

@@ -3,6 +3,7 @@
 
 #include "tuner/reference.h"
 
+#include <cmath>
 #include <limits>
 
 namespace rowsmith {
@@ -54,10 +55,14 @@ long double both_ends_of_the_range(Index i, Index, DType in, DType) {
   return i % 2 == 0 ? largest(in) : -largest(in);
 }
 // A 1 beside results just below the smallest normal of the output: e^-9.7 = 2^-14, e^-87.3 =
-// 2^-126.
-long double subnormal_results(Index i, Index, DType, DType out) {
+// 2^-126, e^-708.4 = 2^-1022; of fp8, e^-4.2 = 2^-6 and e^-9.7, once scaled by about H.
+long double subnormal_results(Index i, Index cols, DType, DType out) {
   if (i == 0) return 0;
-  const long double start = out == DType::kF16 ? -9.75L : -87.5L;
+  long double start = -87.5L;
+  if (out == DType::kF64) start = -708.5L;
+  if (out == DType::kF16) start = -9.75L;
+  if (out == DType::kF8E4M3) start = -4.25L - std::log(static_cast<long double>(cols));
+  if (out == DType::kF8E5M2) start = -9.75L - std::log(static_cast<long double>(cols));
   return start - static_cast<long double>(i % 6) / 2;
 }
 // One-sided rounding in long sums shows here: all addends but one alike.

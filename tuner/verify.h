@@ -26,9 +26,13 @@ struct VerifyLimits {
   int threads = 1;  // that make the reference
 };
 
+// The output scale that results are checked with: 1, but for fp8 about H, since most of a row's
+// probabilities would else round to 0.
+double scale_to_check(DType out, std::int64_t cols);
+
 class Verifier {
  public:
-  // Makes inputs, reference and buffers. Unsupported where the dtypes have no reference.
+  // Makes inputs, reference and buffers.
   static Result<Verifier> make(Device& device, const Problem& problem, const VerifyLimits& limits);
 
   // Runs the plan and looks at everything it did. Accuracy failed: what is wrong first, with row,

@@ -13,12 +13,18 @@ namespace rowsmith {
 // Codes as Runtime::softmax, and no device.
 Status softmax(const float* x, float* y, std::int64_t rows, std::int64_t cols,
                CUstream_st* stream = nullptr);
+Status softmax(const double* x, double* y, std::int64_t rows, std::int64_t cols,
+               CUstream_st* stream = nullptr);
 Status softmax(const __half* x, __half* y, std::int64_t rows, std::int64_t cols,
                CUstream_st* stream = nullptr);
 Status softmax(const __nv_bfloat16* x, __nv_bfloat16* y, std::int64_t rows, std::int64_t cols,
                CUstream_st* stream = nullptr);
+Status softmax(const __nv_fp8_e4m3* x, __nv_fp8_e4m3* y, std::int64_t rows, std::int64_t cols,
+               CUstream_st* stream = nullptr);
+Status softmax(const __nv_fp8_e5m2* x, __nv_fp8_e5m2* y, std::int64_t rows, std::int64_t cols,
+               CUstream_st* stream = nullptr);
 
-// The same with strides and separate dtypes.
+// The same with strides, separate dtypes and an output scale.
 Status softmax(const SoftmaxCall& call);
 
 }  // namespace rowsmith

@@ -53,6 +53,7 @@ typedef struct rowsmith_call {
   int64_t src_stride, dst_stride;
   rowsmith_dtype in, out;
   rowsmith_stream stream;
+  double out_scale; /* the result is softmax times this, rounded once; 0 means 1 */
 } rowsmith_call;
 
 /* Softmax over contiguous rows on the process-wide runtime. */

@@ -17,6 +17,8 @@
 struct CUstream_st;
 struct __half;
 struct __nv_bfloat16;
+struct __nv_fp8_e4m3;
+struct __nv_fp8_e5m2;
 
 namespace rowsmith {
 
@@ -59,6 +61,9 @@ struct SoftmaxCall {
   DType in = DType::kF32;
   DType out = DType::kF32;
   CUstream_st* stream = nullptr;  // ignored by the host device
+  // Every result is multiplied by it before the one rounding to `out`: what makes probabilities fit
+  // fp8. Greater than 0, at most 2^126; in f32 unless `in` is f64. No part of a problem.
+  double out_scale = 1;
 };
 
 // Which rung of the ladder serves a problem.
@@ -91,10 +96,12 @@ class Runtime {
 
   virtual ~Runtime() = default;
 
-  // y[r, c] = exp(x[r, c]) / sum over c of exp(x[r, c]), computed as docs/architecture.md section
-  // "Numbers" says. src == dst with equal strides and dtypes is allowed; other overlap is not.
-  // rows = 0 or cols = 0 succeeds without a launch. Codes: invalid argument, unsupported, compile
-  // failed, launch failed, out of memory, device lost, not tuned, not prepared.
+  // y[r, c] = out_scale * exp(x[r, c]) / sum over c of exp(x[r, c]), computed as
+  // docs/architecture.md section "Numbers" says; fp8 results saturate. f64 is served to f64 alone,
+  // every other dtype to every other. src == dst with equal strides and dtypes is allowed; other
+  // overlap is not. rows = 0 or cols = 0 succeeds without a launch. Codes: invalid argument,
+  // unsupported, compile failed, launch failed, out of memory, device lost, not tuned, not
+  // prepared.
   virtual Status softmax(const SoftmaxCall& call) = 0;
 
   // Loads (or, as the policy says, tunes) what these problems need, so that later calls neither
@@ -112,6 +119,10 @@ class Runtime {
                  CUstream_st* stream = nullptr) {
     return softmax({x, y, rows, cols, 0, 0, DType::kF32, DType::kF32, stream});
   }
+  Status softmax(const double* x, double* y, std::int64_t rows, std::int64_t cols,
+                 CUstream_st* stream = nullptr) {
+    return softmax({x, y, rows, cols, 0, 0, DType::kF64, DType::kF64, stream});
+  }
   Status softmax(const __half* x, __half* y, std::int64_t rows, std::int64_t cols,
                  CUstream_st* stream = nullptr) {
     return softmax({x, y, rows, cols, 0, 0, DType::kF16, DType::kF16, stream});
@@ -119,6 +130,14 @@ class Runtime {
   Status softmax(const __nv_bfloat16* x, __nv_bfloat16* y, std::int64_t rows, std::int64_t cols,
                  CUstream_st* stream = nullptr) {
     return softmax({x, y, rows, cols, 0, 0, DType::kBF16, DType::kBF16, stream});
+  }
+  Status softmax(const __nv_fp8_e4m3* x, __nv_fp8_e4m3* y, std::int64_t rows, std::int64_t cols,
+                 CUstream_st* stream = nullptr) {
+    return softmax({x, y, rows, cols, 0, 0, DType::kF8E4M3, DType::kF8E4M3, stream});
+  }
+  Status softmax(const __nv_fp8_e5m2* x, __nv_fp8_e5m2* y, std::int64_t rows, std::int64_t cols,
+                 CUstream_st* stream = nullptr) {
+    return softmax({x, y, rows, cols, 0, 0, DType::kF8E5M2, DType::kF8E5M2, stream});
   }
 };
 

@@ -133,47 +133,51 @@ std::vector<std::int64_t> awkward_cols() {
 }
 
 Config Sampler::choose(const std::vector<Config>& configs) {
-  const auto keys = [](const Config& config) {
-    std::vector<std::string> result;
-    for (const auto& [name, value] : config.params) {
-      result.push_back(config.family + "." + name + "=" + value);
+  const auto values_of = [&](const Config& config) {
+    std::vector<Value*> values;
+    for (const auto& [name, text] : config.params) {
+      const auto [at, is_new] = values_.try_emplace(config.family + "." + name + "=" + text);
+      if (is_new) at->second.first = {calls_, config};
+      values.push_back(&at->second);
     }
-    return result;
+    return values;
   };
   std::size_t best = 0;
   double best_score = -1;
   for (std::size_t i = 0; i < configs.size(); ++i) {
     double score = 0;
-    for (const std::string& key : keys(configs[i])) score += 1.0 / (1 + 20 * seen_[key]);
+    for (const Value* value : values_of(configs[i])) score += 1.0 / (1 + 20 * value->chosen);
     state_ = state_ * 6364136223846793005u + 1442695040888963407u;
     score += static_cast<double>(state_ >> 40) / (1 << 24) * 0.02;
     if (score > best_score) best_score = score, best = i;
   }
-  for (const std::string& key : keys(configs[best])) ++seen_[key];
+  for (Value* value : values_of(configs[best])) ++value->chosen;
+  ++calls_;
   return configs[best];
 }
 
-std::vector<std::string> Sampler::unseen() const {
-  std::vector<std::string> result;
-  for (const auto& [key, times] : seen_) {
-    if (times == 0) result.push_back(key);
+std::vector<Sampler::Offer> Sampler::missed() const {
+  std::vector<Offer> missed;
+  for (const auto& [name, value] : values_) {
+    if (value.chosen == 0) missed.push_back(value.first);
   }
-  return result;
+  return missed;
 }
 
 const ReferenceRow& Conformance::reference(DType in, std::int64_t cols, std::size_t kind,
+                                           double out_scale,
                                            const std::vector<unsigned char>& row) {
-  const std::string key =
-      std::string(to_string(in)) + "/" + std::to_string(cols) + "/" + std::to_string(kind % kKinds);
+  const std::string key = std::string(to_string(in)) + "/" + std::to_string(cols) + "/" +
+                          std::to_string(kind % kKinds) + "/" + std::to_string(out_scale);
   auto found = references_.find(key);
   if (found == references_.end()) {
-    found = references_.emplace(key, reference_row(in, row.data(), cols)).first;
+    found = references_.emplace(key, reference_row(in, row.data(), cols, out_scale)).first;
   }
   return found->second;
 }
 
 void Conformance::check_one(const std::vector<const Kernel*>& kernels, const Case& c,
-                            std::int64_t rows, std::size_t first_kind) {
+                            std::int64_t rows, std::size_t first_kind, double out_scale) {
   const Problem& p = c.instance.problem;
   const Matrix src{c.placement.src_offset, p.cols + c.placement.src_gap, rows, p.cols,
                    size_of(p.in)};
@@ -181,7 +185,8 @@ void Conformance::check_one(const std::vector<const Kernel*>& kernels, const Cas
                    size_of(p.out)};
   const std::string what = to_string(c.instance.config) + " on " +
                            to_string(problem_of(p.in, p.out, rows, p.cols, c.placement)) +
-                           ", values from '" + value_kinds()[first_kind % kKinds] + "'";
+                           ", values from '" + value_kinds()[first_kind % kKinds] +
+                           "', scaled by " + std::to_string(out_scale);
 
   // Gaps and surroundings of src are NaN: whoever reads them spoils a row.
   std::vector<unsigned char> input(src.bytes(), 0xFF);
@@ -209,6 +214,7 @@ void Conformance::check_one(const std::vector<const Kernel*>& kernels, const Cas
     call.dst_stride = dst.stride;
     call.in = p.in;
     call.out = p.out;
+    call.out_scale = out_scale;
     const LaunchPlan plan = make_plan(p, device.facts(), c.instance.config, kernels[d]);
     const Status ran = run_softmax(device, plan, call);
     ++launches_;
@@ -222,9 +228,9 @@ void Conformance::check_one(const std::vector<const Kernel*>& kernels, const Cas
     first_result = result;
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::size_t kind = first_kind + static_cast<std::size_t>(r);
-      const Accuracy accuracy =
-          judge_row(reference(p.in, p.cols, kind, row_values[static_cast<std::size_t>(r)]), p.out,
-                    result.data() + dst.row_start(r), p.cols);
+      const Accuracy accuracy = judge_row(
+          reference(p.in, p.cols, kind, out_scale, row_values[static_cast<std::size_t>(r)]), p.out,
+          result.data() + dst.row_start(r), p.cols);
       worst_ = std::max(worst_, accuracy.error_ratio);
       EXPECT_LE(accuracy.error_ratio, 1.0)
           << what << ", row " << r << " (" << value_kinds()[kind % kKinds] << "), column "
@@ -285,10 +291,12 @@ std::int64_t Conformance::check(const std::vector<Case>& cases) {
         const auto at = kernels.begin() + static_cast<std::ptrdiff_t>(i * devices_.size());
         const std::vector<const Kernel*> mine(at,
                                               at + static_cast<std::ptrdiff_t>(devices_.size()));
-        check_one(mine, batch[i], 7, 0);
-        check_one(mine, batch[i], 7, 7);
-        check_one(mine, batch[i], 1, i % kKinds);
-        check_one(mine, batch[i], 2, (i + 5) % kKinds);
+        const Problem& problem = batch[i].instance.problem;
+        const double scale = scale_to_check(problem.out, problem.cols);
+        check_one(mine, batch[i], 7, 0, scale);
+        check_one(mine, batch[i], 7, 7, scale);
+        check_one(mine, batch[i], 1, i % kKinds, scale);
+        check_one(mine, batch[i], 2, (i + 5) % kKinds, 0.3 * scale);
         if (::testing::Test::HasFatalFailure()) return launches_;
       }
     }

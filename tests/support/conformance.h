@@ -7,6 +7,7 @@
 #include "kernel_templates/catalog.h"
 #include "runtime/device.h"
 #include "tuner/reference.h"
+#include "tuner/verify.h"
 
 #include <cstdint>
 #include <map>
@@ -38,18 +39,29 @@ std::vector<unsigned char> make_row(DType in, std::int64_t cols, std::size_t kin
 std::vector<std::int64_t> awkward_cols();
 
 // Chooses configs so that over a run every value of every axis is met: greedy by unseen values,
-// ties by a seeded shuffle.
+// ties by a seeded shuffle; what the choices miss is told in the end.
 class Sampler {
  public:
   explicit Sampler(unsigned seed) : state_(seed) {}
   // One of `configs`, which are all of one family. Requires some.
   Config choose(const std::vector<Config>& configs);
-  // Axis values that were on offer and never chosen, "family.axis=value".
-  std::vector<std::string> unseen() const;
+
+  // A config that was on offer in the call-th choice, counted from 0.
+  struct Offer {
+    std::size_t call = 0;
+    Config config;
+  };
+  // For each axis value that was never chosen, an offer that has it.
+  std::vector<Offer> missed() const;
 
  private:
+  struct Value {
+    int chosen = 0;  // times
+    Offer first;
+  };
   std::uint64_t state_;
-  std::map<std::string, int> seen_;  // "family.axis=value" -> times chosen
+  std::size_t calls_ = 0;
+  std::map<std::string, Value> values_;  // by "family.axis=value"
 };
 
 // Runs kernels and judges them. Devices: all get the same binaries; results must be bit-identical
@@ -71,12 +83,12 @@ class Conformance {
 
   // One kernel on one matrix: rows are `first_kind`, `first_kind + 1`, ...
   void check_one(const std::vector<const Kernel*>& kernels, const Case& c, std::int64_t rows,
-                 std::size_t first_kind);
+                 std::size_t first_kind, double out_scale);
   std::vector<const Kernel*> compile(const std::vector<Case>& cases,
                                      std::vector<std::unique_ptr<Module>>& modules);
 
  private:
-  const ReferenceRow& reference(DType in, std::int64_t cols, std::size_t kind,
+  const ReferenceRow& reference(DType in, std::int64_t cols, std::size_t kind, double out_scale,
                                 const std::vector<unsigned char>& row);
 
   std::vector<std::shared_ptr<Device>> devices_;

@@ -21,7 +21,7 @@ using Memo = std::unordered_map<std::string, std::string>;
 struct Rows {
   const Problem& problem;
   rowsmith_params::RowsParams params;
-  Memo& memo;  // results by input row: sequences repeat the same rows over and over
+  Memo& memo;  // results by scale and input row: sequences repeat the same rows over and over
 
   char* src(std::int64_t row) const {
     return static_cast<char*>(const_cast<void*>(params.src)) +
@@ -33,9 +33,9 @@ struct Rows {
   }
 };
 
-std::string right_results(const Problem& problem, const std::string& input) {
+std::string right_results(const Problem& problem, const std::string& input, double out_scale) {
   const std::size_t bytes = size_of(problem.out), cols = static_cast<std::size_t>(problem.cols);
-  const ReferenceRow reference = reference_row(problem.in, input.data(), problem.cols);
+  const ReferenceRow reference = reference_row(problem.in, input.data(), problem.cols, out_scale);
   std::string results(cols * bytes, '\0');
   for (std::size_t col = 0; col < cols; ++col) {
     const long double nan = std::numeric_limits<long double>::quiet_NaN();
@@ -51,8 +51,9 @@ void write_row(const Rows& rows, std::int64_t row, Fault fault) {
   for (std::size_t at = 0; fault == Fault::kDropsNan && at < input.size(); at += in_bytes) {
     if (std::isnan(decode(problem.in, &input[at]))) encode(problem.in, -INFINITY, &input[at]);
   }
-  std::string& known = rows.memo[input];
-  if (known.empty()) known = right_results(problem, input);
+  const double out_scale = rows.params.out_scale;
+  std::string& known = rows.memo[std::to_string(out_scale) + input];
+  if (known.empty()) known = right_results(problem, input, out_scale);
   std::string results = known;
   if (fault == Fault::kLastColumnUnwritten) results.resize(results.size() - bytes);
   if (fault == Fault::kOffByOneColumn) {
@@ -61,7 +62,8 @@ void write_row(const Rows& rows, std::int64_t row, Fault fault) {
   }
   if (fault == Fault::kSlightlyOff) {
     char* middle = &results[static_cast<std::size_t>(problem.cols / 2) * bytes];
-    encode(problem.out, decode(problem.out, middle) * 1.03L, middle);
+    // Three or more steps of 16-bit dtypes, one or two of fp8.
+    encode(problem.out, decode(problem.out, middle) * (bytes == 1 ? 1.3L : 1.03L), middle);
   }
   std::memcpy(rows.dst(row, 0), results.data(), results.size());
 }

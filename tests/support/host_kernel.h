@@ -5,7 +5,7 @@
 
 #include "runtime/host_device.h"
 
-#include "simt_text.h"
+#include "numeric_text.h"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ struct Params {
 
 // A program of one kernel "k" with the given body, in lines counted from 1 as "kernel:N".
 inline std::string text_of(const std::string& body, int threads = 256) {
-  return std::string(detail::kSimtText) +
+  return std::string(detail::kNumericText) +
          "using namespace rs;\nstruct Params { char* src; char* dst; i64 count; };\n"
          "ROWSMITH_KERNEL(k, " +
          std::to_string(threads) + ", 1, Params)\n#line 1 \"kernel\"\n" + body;
