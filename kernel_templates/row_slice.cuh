@@ -153,8 +153,9 @@ struct RowSlice {
       kHeads ? (kCols < 2 * (kPack - 1) ? kCols : 2 * (kPack - 1)) : kCols % kPack;
   static constexpr int kLanePacks = (kMaxPacks + kLanes - 1) / kLanes;
   static constexpr int kLaneEdges = (kMaxEdges + kLanes - 1) / kLanes;
-  // A pack that a row lacks is loaded as -inf; where the type has none, its values are made so.
-  static constexpr bool kHasInfinity = sizeof(In) > 1;
+  // A pack that the row lacks is loaded as -inf. fp8 cannot say so (e4m3 has no infinity, and
+  // conversion to e5m2 saturates): there the values are made -inf wherever they are unpacked.
+  static constexpr bool kPacksInfinity = sizeof(In) > 1;
   static_assert(!C::kKeepPacked || sizeof(In) <= 2, "only narrow rows are kept packed");
   static_assert(sizeof(Acc) == sizeof(Accumulator<Out>), "f64 goes to f64 alone");
 
@@ -282,7 +283,7 @@ struct RowSlice {
   // The values of the lane's k-th pack; -inf where the row lacks it.
   ROWSMITH_DEVICE void values_of(const Raw<kInBytes>& pack, int k, Acc (&v)[kPack]) const {
     unpack<In, kPack>(pack, v);
-    if constexpr (!kHasInfinity) {
+    if constexpr (!kPacksInfinity) {
       const bool has = has_pack(k, lane_read);
       ROWSMITH_UNROLL
       for (int i = 0; i < kPack; ++i) v[i] = has ? v[i] : minus_infinity<Acc>();
