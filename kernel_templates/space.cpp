@@ -136,7 +136,6 @@ std::string row_types(const Problem& problem) {
 }
 
 std::string row_slice_traits(const Problem& problem, const Config& config, int lanes) {
-  const std::string_view load = config.get("load");
   std::string text = row_types(problem);
   text += int_trait("kCols", problem.cols);
   text += int_trait("kPack", config.number("pack"));
@@ -145,9 +144,15 @@ std::string row_slice_traits(const Problem& problem, const Config& config, int l
           (config.get("start") == "any" ? "true" : "false") + ";\n";
   text += std::string("  static constexpr bool kKeepPacked = ") +
           (config.get("keep") == "packed" ? "true" : "false") + ";\n";
-  text += int_trait("kLoad", load == "nc" ? 1 : load == "cs" ? 2 : 0);
-  text += int_trait("kStore", config.get("store") == "cs" ? 1 : 0);
-  return text;
+  return text + policy_traits(config);
+}
+
+std::string policy_traits(const Config& config) {
+  const std::string_view load = config.get("load");
+  return int_trait("kLoad", load == "nc"   ? 1
+                            : load == "cs" ? 2
+                                           : 0) +
+         int_trait("kStore", config.get("store") == "cs" ? 1 : 0);
 }
 
 const std::vector<Axis>& row_slice_axes() {
