@@ -15,7 +15,7 @@ namespace {
 
 // What a block may have where the device does not say: every CUDA device has it.
 constexpr std::int64_t kSharedBytesAtLeast = 48 * 1024;
-constexpr std::int64_t kMostLaneValues = 32;  // registers beside about 24 others
+constexpr int kMostLaneValues = 32, kOtherRegisters = 24;
 constexpr std::int64_t kMostThreadPacks = 8;  // in flight, 4 registers each
 constexpr int kWarp = 32, kBanks = 32, kBankBytes = 4, kTurnBytes = kBanks * kBankBytes;
 
@@ -48,6 +48,11 @@ struct Tile {
   double thread_packs() const {
     return static_cast<double>(std::max(in_bytes, out_bytes)) / (16.0 * threads);
   }
+
+  std::int64_t lane_values() const { return lane_chunks * chunk; }
+  // Blocks that fill a copy between them, by registers that ptxas 13.0 does with: 64 a thread, and
+  // 80 where a lane holds more than 16 values (two rounds of 32 spill 52 bytes under 64).
+  int min_blocks() const { return (lane_values() > 16 ? 768 : 1024) / threads; }
 
   int lanes, threads;
   std::int64_t unit, chunk, lane_chunks, rows, in_bytes, out_bytes, shared_bytes;
@@ -101,12 +106,12 @@ class FlatTile final : public Family {
   }
 
   std::string traits(const Problem& problem, const Config& config) const override {
-    return row_types(problem) + int_trait("kCols", problem.cols) +
-           int_trait("kLanes", config.number("lanes")) +
+    const Tile tile(problem, config);
+    return row_types(problem) + int_trait("kCols", problem.cols) + int_trait("kLanes", tile.lanes) +
            int_trait("kUnitRows", config.number("rows")) +
            int_trait("kRounds", config.number("rounds")) +
            int_trait("kOneStage", config.number("stages") == 1) +
-           int_trait("kThreads", config.number("threads")) + int_trait("kMinBlocks", 1) +
+           int_trait("kThreads", tile.threads) + int_trait("kMinBlocks", tile.min_blocks()) +
            policy_traits(config);
   }
 
@@ -138,7 +143,7 @@ const char* FlatTile::why_not(const Problem& problem, const DeviceFacts& facts,
   const Tile tile(problem, config);
   if (tile.lanes > 1 && config.number("rows") > 1) return "lanes share one row";
   if (tile.lanes > 1 && tile.unit <= tile.lanes / 2 * tile.chunk) return "more lanes than chunks";
-  if (tile.lane_chunks * tile.chunk > kMostLaneValues) return "rows do not fit the registers";
+  if (tile.lane_values() > kMostLaneValues) return "rows do not fit the registers";
   if (tile.in_bytes % 16 != 0 || tile.out_bytes % 16 != 0) return "tiles start on no pack border";
   if (tile.thread_packs() > kMostThreadPacks) return "the tile does not fit the registers";
   if (config.number("stages") == 1 && (size_of(problem.in) != size_of(problem.out) ||
@@ -148,7 +153,7 @@ const char* FlatTile::why_not(const Problem& problem, const DeviceFacts& facts,
   const std::int64_t limit =
       facts.shared_bytes_per_block > 0 ? facts.shared_bytes_per_block : kSharedBytesAtLeast;
   if (tile.shared_bytes > limit) return "the tile does not fit shared memory";
-  return check_occupancy(facts, tile.threads, 1, static_cast<int>(kMostLaneValues) + 24);
+  return check_occupancy(facts, tile.threads, tile.min_blocks(), kMostLaneValues + kOtherRegisters);
 }
 
 // Octaves from where each axis is expected to be best. An expectation, not yet measured: per lane a
@@ -161,9 +166,9 @@ double FlatTile::rank(const Problem& problem, const DeviceFacts& facts,
   const double element = static_cast<double>(bytes_of_wider(problem));
   const double row_bytes = static_cast<double>(problem.cols) * element;
   double rank = policy_rank(problem, config);
-  rank += 0.1 * octaves_from(static_cast<double>(tile.lane_chunks * tile.chunk), 12);
+  rank += 0.1 * octaves_from(static_cast<double>(tile.lane_values()), 12);
   // Places in the last chunks that hold nothing.
-  const double places = static_cast<double>(tile.lane_chunks * tile.chunk * tile.lanes);
+  const double places = static_cast<double>(tile.lane_values() * tile.lanes);
   rank += 0.4 * octaves_from(places, static_cast<double>(tile.unit));
   rank += 0.04 * octaves_from(static_cast<double>(tile.chunk) * element, 16);
   rank += 0.1 * (bank_turns(tile, bytes_of_wider(problem)) - 1);

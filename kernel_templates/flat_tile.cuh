@@ -43,7 +43,8 @@ ROWSMITH_DEVICE void copy_run(const T* from, T* to, int head, int count) {
   ROWSMITH_UNROLL
   for (int k = 0; k < kThreadPacks; ++k) {
     const int at = k * kThreads + thread;
-    if (at < packs) held[k] = load<kLoad, 16>(from + head + at * kPack);
+    // Left unset, a register would hold on to what an earlier copy had there.
+    held[k] = at < packs ? load<kLoad, 16>(from + head + at * kPack) : Raw<16>{};
   }
   if (thread < count - packs * kPack) {
     const int at = thread < head ? thread : thread + packs * kPack;
