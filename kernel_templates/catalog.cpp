@@ -11,8 +11,8 @@ namespace rowsmith {
 
 const std::vector<const Family*>& catalog() {
   static const std::vector<const Family*> families{
-      &warp_rows_family(),  &block_row_family(), &cluster_row_family(), &staged_row_family(),
-      &online_row_family(), &split_row_family(), &generic_family(),
+      &warp_rows_family(),  &flat_tile_family(),  &block_row_family(), &cluster_row_family(),
+      &staged_row_family(), &online_row_family(), &split_row_family(), &generic_family(),
   };
   return families;
 }

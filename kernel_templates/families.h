@@ -8,6 +8,7 @@
 namespace rowsmith {
 
 const Family& warp_rows_family();
+const Family& flat_tile_family();
 const Family& block_row_family();
 const Family& cluster_row_family();
 const Family& staged_row_family();

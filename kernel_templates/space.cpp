@@ -137,16 +137,19 @@ std::string row_types(const Problem& problem) {
 }
 
 std::string row_slice_traits(const Problem& problem, const Config& config, int lanes) {
-  const std::string_view load = config.get("load");
   std::string text = row_types(problem);
   text += int_trait("kCols", problem.cols);
   text += int_trait("kPack", config.number("pack"));
   text += int_trait("kLanes", lanes);
   text += bool_trait("kAnyStart", config.get("start") == "any");
   text += bool_trait("kKeepPacked", config.get("keep") == "packed");
-  text += int_trait("kLoad", load == "nc" ? 1 : load == "cs" ? 2 : 0);
-  text += int_trait("kStore", config.get("store") == "cs" ? 1 : 0);
-  return text;
+  return text + policy_traits(config);
+}
+
+std::string policy_traits(const Config& config) {
+  const std::string_view load = config.get("load");
+  const int policy = load == "nc" ? 1 : load == "cs" ? 2 : 0;
+  return int_trait("kLoad", policy) + int_trait("kStore", config.get("store") == "cs" ? 1 : 0);
 }
 
 const std::vector<Axis>& row_slice_axes() {

@@ -47,6 +47,8 @@ int registers_for_row(const Problem& problem, const Config& config, int lanes);
 std::string row_types(const Problem& problem);
 // The types, and kCols, kPack ... kStore: the traits that RowSlice reads.
 std::string row_slice_traits(const Problem& problem, const Config& config, int lanes);
+// kLoad and kStore.
+std::string policy_traits(const Config& config);
 // "static constexpr int kThreads = 256;" (locale-free).
 std::string int_trait(std::string_view name, long long value);
 std::string bool_trait(std::string_view name, bool value);

@@ -74,8 +74,8 @@ TEST_P(KernelConformance, EveryRowIsWithinTheBound) {
         if (full_sweep()) {
           for (const Config& config : legal) cases.push_back({{problem, config}, placements()[p]});
         } else {
-          // The few H that are long enough for the wide configs have them to share.
-          for (int n = 0; n < (all_cols[i] > 1024 ? 4 : 1); ++n) {
+          // The few H that are long or short enough for some configs have them to share.
+          for (int n = 0; n < (all_cols[i] > 1024 || all_cols[i] <= 4 ? 4 : 1); ++n) {
             cases.push_back({{problem, sampler.choose(legal)}, placements()[p]});
           }
         }
