@@ -68,7 +68,7 @@ double BlockRow::rank(const Problem& problem, const DeviceFacts& facts,
   const double packs = std::max(1.0, static_cast<double>(problem.cols / pack));
   rank += octaves_from(std::ceil(packs / threads) * threads, packs);
   rank += flight_rank(problem, facts, config, lanes(config));
-  rank += keep_rank(config);
+  rank += keep_rank(problem, config);
   if (row_bytes < 2048) rank += octaves_from(row_bytes, 2048);  // a warp's work
   return rank;
 }

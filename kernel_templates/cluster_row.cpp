@@ -75,7 +75,7 @@ double ClusterRow::rank(const Problem& problem, const DeviceFacts& facts,
   rank += flight_rank(problem, facts, config, lanes(config));
   const double packs = std::max(1.0, static_cast<double>(problem.cols / pack));
   rank += octaves_from(std::ceil(packs / lanes(config)) * lanes(config), packs);
-  rank += keep_rank(config);
+  rank += keep_rank(problem, config);
   // What a block holds with ease is a block's, unless rows are too few to fill the device.
   if (few) {
     rank += 0.3 * std::max(0.0, std::log2(32768 / row_bytes));

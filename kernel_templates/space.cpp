@@ -175,8 +175,11 @@ double policy_rank(const Problem& problem, const Config& config) {
 
 // H200, 2026-11-30: where both are in flight alike, packed is up to 8 % behind for few values a
 // lane (f16 1 x 131072 1.08) and even with many (f16 512 x 50257, 256 x 128256: 1.00 to 0.97).
-double keep_rank(const Config& config) {
-  return config.get("keep") == "packed" ? 0.06 : 0;
+double keep_rank(const Problem& problem, const Config& config) {
+  if (config.get("keep") != "packed") return 0;
+  // Two exponentials an element are what an 8-bit row has no time for: f8e4m3 4096 x 8192 24.0 us
+  // packed, 19.5 in f32.
+  return size_of(problem.in) == 1 ? 0.8 : 0.06;
 }
 
 double flight_rank(const Problem& problem, const DeviceFacts& facts, const Config& config,
@@ -190,13 +193,17 @@ double flight_rank(const Problem& problem, const DeviceFacts& facts, const Confi
   const int free_blocks = facts.registers_per_sm / (threads * std::max(32, taken));
   const int blocks = std::min({std::max(min_blocks, free_blocks), facts.max_blocks_per_sm,
                                facts.max_threads_per_sm / threads});
-  const double in_flight = std::max(1, blocks) * threads * lane_bytes;
+  const double block_bytes = threads * lane_bytes, in_flight = std::max(1, blocks) * block_bytes;
   const double all = static_cast<double>(problem.rows * problem.cols * bytes_of_wider(problem));
-  const double wanted = std::min(all / facts.sm_count, 128e3);
+  // Two blocks, one of which moves data while the other computes; of clusters, which also wait for
+  // each other, more.
+  const double wanted =
+      std::min(all / facts.sm_count,
+               std::max(2 * block_bytes, config.number("cluster", 1) > 1 ? 128e3 : 64e3));
   double rank = 0.6 * std::max(0.0, std::log2(wanted / in_flight));
-  // Bounded more tightly than this, it spills.
+  // Bounded more tightly than this, it spills: up to 8 warps fold their parts in registers.
   const int share = facts.registers_per_sm / (threads * min_blocks);
-  if (held + 15 > share) rank += 0.4;
+  if (held + (threads > 256 ? 15 : 22) > share) rank += 0.4;
   // A bound beyond what is needed ties the compiler's hands for nothing.
   return rank + 0.02 * std::max(0.0, std::log2(min_blocks));
 }

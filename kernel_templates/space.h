@@ -61,7 +61,7 @@ const std::vector<Axis>& row_slice_axes();
 // behind a step of any other axis.
 double pack_rank(const Problem& problem, int pack);
 double policy_rank(const Problem& problem, const Config& config);
-double keep_rank(const Config& config);
+double keep_rank(const Problem& problem, const Config& config);
 // What it costs to have fewer rows on a multiprocessor than keep memory busy while others compute;
 // `lanes` share a row. Reads the axes threads, min_blocks and keep.
 double flight_rank(const Problem& problem, const DeviceFacts& facts, const Config& config,

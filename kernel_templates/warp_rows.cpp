@@ -72,7 +72,7 @@ double WarpRows::rank(const Problem& problem, const DeviceFacts& facts,
   // Few rows: spread them over all multiprocessors first.
   const double blocks = static_cast<double>(problem.rows) * row_lanes * rows / threads;
   rank += 0.1 * octaves_from(threads, blocks < 4.0 * facts.sm_count ? 64 : 128);
-  rank += keep_rank(config);
+  rank += keep_rank(problem, config);
   if (row_bytes > 2048) rank += octaves_from(row_bytes, 2048);  // a block's work
   return rank;
 }

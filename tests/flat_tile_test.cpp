@@ -94,7 +94,7 @@ void FlatTileTest::check(const Instance& instance, std::int64_t rows, Place src,
         modules_[modules_.size() - devices_.size() + d]->kernel(entry_name(instance));
     ASSERT_TRUE(kernel.ok()) << what;
     const Status ran =
-        run_softmax(device, make_plan(called, instance.config, *kernel),
+        run_softmax(device, make_plan(called, device.facts(), instance.config, *kernel),
                     {x->data(), y->data(), rows, p.cols, p.cols, p.cols, p.in, p.out, nullptr});
     ASSERT_TRUE(ran.ok()) << what << ": " << ran.to_string();
     ASSERT_TRUE(device.copy_out(result.data(), y->data(), result.size()).ok());
@@ -133,7 +133,7 @@ TEST_F(FlatTileTest, A29_A30_A32_A34_EveryShortWidthAtIndependentOffsets) {
     if (HasFatalFailure()) return;
     for (const Instance& instance : instances) {
       const std::int64_t tile =
-          flat_tile().geometry(instance.problem, instance.config).rows_per_block;
+          flat_tile().geometry(instance.problem, DeviceFacts{}, instance.config).rows_per_block;
       const auto cols = static_cast<std::size_t>(instance.problem.cols);
       const Place src{16, cols * size_of(in) % 16}, dst{16, 3 * cols * size_of(out) % 16};
       check(instance, 1, src, &dst);
@@ -181,7 +181,7 @@ TEST_F(FlatTileTest, InPlaceInOneStageAndInTwo) {
     compile(instances);
     for (const Instance& instance : instances) {
       const std::int64_t tile =
-          flat_tile().geometry(instance.problem, instance.config).rows_per_block;
+          flat_tile().geometry(instance.problem, DeviceFacts{}, instance.config).rows_per_block;
       for (const std::size_t past : {std::size_t{0}, size_of(dtype), 16 - size_of(dtype)}) {
         check(instance, 2 * tile + 1, {16, past}, nullptr);
         if (HasFatalFailure()) return;
@@ -245,7 +245,7 @@ TEST_F(FlatTileTest, TilesFitSharedMemoryAndKeepTheirOffset) {
       const std::vector<Config> configs = flat_tile().space(problem, facts);
       EXPECT_FALSE(configs.empty()) << cols;
       for (const Config& config : configs) {
-        const Geometry geometry = flat_tile().geometry(problem, config);
+        const Geometry geometry = flat_tile().geometry(problem, facts, config);
         EXPECT_LE(geometry.shared_bytes, limit == 0 ? 48 * 1024 : limit) << to_string(config);
         EXPECT_EQ(geometry.rows_per_block * cols * 4 % 16, 0) << to_string(config);
       }

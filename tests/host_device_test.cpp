@@ -214,6 +214,66 @@ TEST(HostDevice, SumsOverABlockInEveryOrder) {
   }
 }
 
+// Rows of 96 packs come by two bulk copies each into two stages in turn; packs leave reversed.
+constexpr char kBulkBody[] = R"({
+  const int bytes = 96 * 16, me = thread_index();
+  auto* arrivals = reinterpret_cast<Arrival*>(shared_base());
+  char* stages = shared_base() + 2 * sizeof(Arrival);
+  const auto start = [&](i64 row) {
+    if (row >= p.count) return;
+    Arrival* arrival = arrivals + row % 2;
+    char* to = stages + row % 2 * bytes;
+    const char* from = p.src + row * bytes;
+    bulk_read(arrival, to, from, bytes / 3);
+    arrival_expect(arrival, bytes);
+    bulk_read(arrival, to + bytes / 3, from + bytes / 3, bytes / 3 * 2);
+  };
+  if (me == 0) {
+    for (int i = 0; i < 2; ++i) arrival_init(arrivals + i);
+    arrivals_ready();
+    for (int row = 0; row < 2; ++row) start(row);
+  }
+  sync();
+  for (i64 row = 0; row < p.count; ++row) {
+    arrival_wait(arrivals + row % 2, row / 2 % 2);
+    const Raw<16> pack = load_shared(stages + row % 2 * bytes + (95 - me) * 16);
+    store<0, 16>(p.dst + row * bytes + me * 16, pack);
+    sync();
+    if (me == 0) start(row + 2);
+  }
+})";
+
+TEST(HostDevice, CopiesInBulkOverManyPhasesInEveryOrder) {
+  constexpr std::uint64_t kRows = 9, kRow = 96 * 2;  // words
+  std::vector<std::uint64_t> sent(kRows * kRow), wanted(kRows * kRow);
+  for (std::uint64_t i = 0; i < sent.size(); ++i) {
+    sent[i] = i * 0x9e3779b97f4a7c15u;
+    wanted[i / kRow * kRow + (95 - i % kRow / 2) * 2 + i % 2] = sent[i];
+  }
+  for (const HostOptions& options : orders()) {
+    const Loaded loaded = load(kBulkBody, options);
+    const Buffer in = loaded.device->allocate(sent.size() * 8).value();
+    const Buffer out = loaded.device->allocate(sent.size() * 8).value();
+    ASSERT_TRUE(loaded.device->copy_in(in.data(), sent.data(), sent.size() * 8).ok());
+    const Status status =
+        loaded.run({in.data(), out.data(), kRows}, shape_of(3, 96, 64 + 2 * 96 * 16));
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    EXPECT_EQ(values_of<std::uint64_t>(out), wanted);
+  }
+}
+
+TEST(HostDevice, EndsAPhaseOfNoBytesAtOnce) {
+  const Loaded loaded = load(R"({
+  auto* arrival = reinterpret_cast<Arrival*>(shared_base());
+  arrival_init(arrival);
+  for (u32 phase = 0; phase < 3; ++phase) {
+    arrival_expect(arrival, 0);
+    arrival_wait(arrival, phase % 2);
+  }
+})");
+  EXPECT_EQ(loaded.run({}, shape_of(1, 1, 32)).to_string(), "ok");
+}
+
 TEST(HostDevice, ServesManyCallersAtOnce) {
   const Loaded loaded = load(kSumBody);
   const auto serve = [&loaded](int* good) {

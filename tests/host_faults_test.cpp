@@ -153,7 +153,7 @@ std::vector<std::string> outputs_of(const std::string& body, int threads) {
   for (const HostOptions& options : orders()) {
     const Loaded loaded = load(body, options);
     const Buffer out = loaded.device->allocate(static_cast<std::size_t>(threads) * 4).value();
-    EXPECT_TRUE(loaded.run({nullptr, out.data(), 0}, shape_of(1, threads, threads * 4)).ok());
+    EXPECT_TRUE(loaded.run({nullptr, out.data(), 0}, shape_of(1, threads, threads * 4 + 32)).ok());
     const auto bytes = values_of<char>(out);
     outputs.emplace_back(bytes.begin(), bytes.end());
   }
@@ -187,6 +187,182 @@ TEST(HostFaults, UnwrittenSharedMemoryShowsBetweenPoisons) {
       32);
   EXPECT_NE(outputs[0], outputs[1]);
   EXPECT_NE(outputs[1], outputs[2]);
+}
+
+// Each thread writes a number, and reads it back through a bulk copy; `wait` comes before that.
+std::string bulk_round_trip(const std::string& wait) {
+  return R"({
+  auto* arrival = reinterpret_cast<Arrival*>(shared_base());
+  u32* copy = reinterpret_cast<u32*>(arrival + 1);
+  u32* out = reinterpret_cast<u32*>(p.dst);
+  const int t = thread_index();
+  out[t] = 7u + static_cast<u32>(t);
+  if (t == 0) arrival_init(arrival), arrivals_ready();
+  sync();
+  if (t == 0) arrival_expect(arrival, 128 * 4), bulk_read(arrival, copy, out, 128 * 4);
+  )" + wait +
+         R"(
+  const u32 got = copy[t];
+  arrival_wait(arrival, 0);
+  sync();
+  out[t] = got;
+})";
+}
+
+TEST(HostFaults, ReadBeforeTheArrivalShowsBetweenPoisons) {
+  const auto right = outputs_of(bulk_round_trip("arrival_wait(arrival, 0);"), 128);
+  EXPECT_EQ(right[0], right[1]);
+  EXPECT_EQ(right[0], right[2]);
+  const auto wrong = outputs_of(bulk_round_trip(""), 128);
+  EXPECT_NE(wrong[0], wrong[1]);
+  EXPECT_NE(wrong[1], wrong[2]);
+}
+
+// ---- Arrivals and bulk copies ----
+
+// A kernel with an arrival and 64 bytes of shared memory behind it as `to`. The body's first line
+// is line 6.
+Loaded with_arrival(const std::string& body, const HostOptions& options) {
+  return load(R"({
+  auto* arrival = reinterpret_cast<Arrival*>(shared_base());
+  [[maybe_unused]] char* to = shared_base() + sizeof(Arrival);
+  if (thread_index() == 0) arrival_init(arrival), arrivals_ready();
+  sync();
+)" + body + "\n}",
+              options);
+}
+
+// What a run of it by two threads ends in, with 1024 bytes at p.src.
+std::string fault_at(const Loaded& loaded, long long count) {
+  const Buffer buffer = loaded.device->allocate_tight(1024, 16, 0).value();
+  return loaded.run({buffer.data(), buffer.data(), count}, shape_of(1, 2, 96)).to_string();
+}
+
+std::string arrival_fault(const std::string& body, const HostOptions& options = {}) {
+  return fault_at(with_arrival(body, options), 0);
+}
+
+constexpr char kByThread0[] = "launch failed: kernel 'k', block 0, thread 0: ";
+
+TEST(HostFaults, MisalignedBulkCopy) {
+  EXPECT_THAT(arrival_fault("bulk_read(arrival, to, p.src + 8, 16);"),
+              AllOf(HasSubstr("thread 0: misaligned 16-byte load from 0x"), HasSubstr(":6")));
+  EXPECT_THAT(arrival_fault("bulk_read(arrival, to + 8, p.src, 16);"),
+              AllOf(HasSubstr("thread 0: misaligned 16-byte store to 0x"), HasSubstr(":6")));
+  for (const char* bytes : {"24", "0"}) {
+    EXPECT_EQ(arrival_fault("bulk_read(arrival, to, p.src, " + std::string(bytes) + ");"),
+              std::string(kByThread0) + "bulk_read at kernel:6 of " + bytes +
+                  " bytes, no positive multiple of 16");
+  }
+}
+
+TEST(HostFaults, BulkCopyToOutsideOfSharedMemory) {
+  for (const char* place : {"to + 64, p.src, 16", "to + 48, p.src, 32",
+                            "shared_base() - 16, p.src, 16", "p.dst, p.src, 16"}) {
+    EXPECT_EQ(
+        arrival_fault("bulk_read(arrival, " + std::string(place) + ");"),
+        std::string(kByThread0) + "bulk_read at kernel:6 to outside of its own shared memory");
+  }
+}
+
+#if defined(__x86_64__)
+// The thread that started the copy is named, whoever waits first.
+TEST(HostFaults, BulkCopyFromBeyondTheBuffer) {
+  ROWSMITH_SKIP_UNDER_TSAN();
+  const std::string body = R"(if (thread_index() == 0) {
+  arrival_expect(arrival, 64);
+  bulk_read(arrival, to, p.src + p.count, 64);
+}
+arrival_wait(arrival, 0);)";
+  for (const HostOptions& options : orders()) {
+    const Loaded loaded = with_arrival(body, options);
+    EXPECT_EQ(fault_at(loaded, 960), "ok");
+    EXPECT_EQ(fault_at(loaded, 976),
+              std::string(kByThread0) +
+                  "bulk_read at kernel:8: read 0 bytes past the end of a buffer of 1024 bytes");
+    EXPECT_EQ(fault_at(loaded, 2048),
+              std::string(kByThread0) +
+                  "bulk_read at kernel:8: read 1024 bytes past the end of a buffer of 1024 bytes");
+    EXPECT_EQ(fault_at(loaded, 0), "ok");  // the device lives on
+  }
+}
+#endif
+
+TEST(HostFaults, BulkCopyThatNoThreadWaitsFor) {
+  EXPECT_EQ(arrival_fault("if (thread_index() == 1) bulk_read(arrival, to, p.src, 16);"),
+            "launch failed: kernel 'k', block 0, thread 1: bulk_read at kernel:6 that no thread "
+            "has waited for");
+}
+
+TEST(HostFaults, ArrivalThatNeverComes) {
+  for (const char* begin :
+       {"sync();", "if (thread_index() == 0) arrival_expect(arrival, 16);",
+        "if (thread_index() == 0) arrival_expect(arrival, 32), bulk_read(arrival, to, p.src, 16);",
+        "if (thread_index() == 0) bulk_read(arrival, to, p.src, 16);"}) {
+    EXPECT_EQ(arrival_fault(std::string(begin) + "\narrival_wait(arrival, 0);"),
+              "launch failed: kernel 'k', block 0: stuck: 2 threads from thread 0 wait in "
+              "arrival_wait at kernel:7");
+  }
+}
+
+TEST(HostFaults, MoreBytesThanExpected) {
+  EXPECT_EQ(arrival_fault("if (thread_index() == 0) arrival_expect(arrival, 16);\n"
+                          "if (thread_index() == 0) bulk_read(arrival, to, p.src, 32);\n"
+                          "arrival_wait(arrival, 0);"),
+            std::string(kByThread0) +
+                "bulk_read at kernel:7: 32 bytes come to an arrival that expects 16");
+  EXPECT_EQ(arrival_fault("if (thread_index() == 0) {\n  arrival_expect(arrival, 16);\n"
+                          "  for (int i = 0; i < 2; ++i) bulk_read(arrival, to, p.src, 16);\n}\n"
+                          "arrival_wait(arrival, 0);"),
+            std::string(kByThread0) +
+                "bulk_read at kernel:8: 32 bytes come to an arrival that expects 16");
+}
+
+TEST(HostFaults, ExpectingFewerBytesThanHaveCome) {
+  EXPECT_EQ(arrival_fault("if (thread_index() == 0)\n"
+                          "  bulk_read(arrival, to, p.src, 32), arrival_wait(arrival, 0);\n"
+                          "else\n  arrival_expect(arrival, 16);"),
+            "launch failed: kernel 'k', block 0, thread 1: arrival_expect at kernel:9: 32 bytes "
+            "come to an arrival that expects 16");
+}
+
+TEST(HostFaults, ExpectingTwiceInOnePhase) {
+  EXPECT_EQ(arrival_fault("arrival_expect(arrival, 16);\narrival_expect(arrival, 16);"),
+            std::string(kByThread0) + "arrival_expect at kernel:7 a second time in one phase");
+}
+
+TEST(HostFaults, ArrivalThatIsNotInitialised) {
+  const auto fault = [](const std::string& call, int order) {
+    return arrival_fault("auto* other = reinterpret_cast<Arrival*>(to + 16);\n" + call,
+                         orders()[static_cast<std::size_t>(order)]);
+  };
+  const std::string why = " at kernel:7 with an arrival that has seen no arrival_init";
+  EXPECT_THAT(fault("arrival_expect(other, 16);", 0), HasSubstr(": arrival_expect" + why));
+  EXPECT_THAT(fault("arrival_wait(other, 0);", 1), HasSubstr(": arrival_wait" + why));
+  EXPECT_THAT(fault("bulk_read(other, to, p.src, 16);", 2), HasSubstr(": bulk_read" + why));
+}
+
+TEST(HostFaults, ArrivalThatIsInitialisedTwiceOrMisplaced) {
+  EXPECT_EQ(arrival_fault("arrival_init(arrival);"),
+            std::string(kByThread0) + "arrival_init at kernel:6 of an arrival that has seen one");
+  EXPECT_THAT(arrival_fault("arrival_init(reinterpret_cast<Arrival*>(to + 4));"),
+              AllOf(HasSubstr("misaligned 8-byte store to 0x"), HasSubstr("at kernel:6")));
+}
+
+TEST(HostFaults, WaitForTheWrongParity) {
+  for (const char* parity : {"1", "2"}) {
+    EXPECT_EQ(arrival_fault("arrival_wait(arrival, " + std::string(parity) + ");"),
+              std::string(kByThread0) + "arrival_wait at kernel:6 for parity " + parity +
+                  ", which no phase up to this one has");
+  }
+  const std::string phase =
+      "if (thread_index() == 0) arrival_expect(arrival, 16), bulk_read(arrival, to, p.src, 16);\n";
+  EXPECT_EQ(arrival_fault(phase + "arrival_wait(arrival, 0);\n" + phase +
+                          "arrival_wait(arrival, 0);"),  // returns at once
+            std::string(kByThread0) + "bulk_read at kernel:8 that no thread has waited for");
+  EXPECT_EQ(arrival_fault(phase + "arrival_wait(arrival, 0);\narrival_wait(arrival, 1);"),
+            "launch failed: kernel 'k', block 0: stuck: 2 threads from thread 0 wait in "
+            "arrival_wait at kernel:8");
 }
 
 TEST(HostFaults, OtherFaultsOfTheProcessGoToTheHandlerBefore) {
