@@ -80,6 +80,11 @@ run_sanitizer() {
       "$stage/bin/kernel_cases_test" --gtest_filter='Cuda/*A11_*:Cuda/*A18_*:Cuda/*A29_*:Cuda/*A24_*' \
       --gtest_brief=1
   done
+  # The families for long rows; split_row also keeps parts where results will be.
+  for tool in memcheck racecheck initcheck; do
+    check "sanitizer_long_$tool" 300 "$sanitizer" --tool "$tool" --error-exitcode 9 \
+      "$stage/bin/kernel_conformance_test" --gtest_filter='Cuda/LongRow*f16' --gtest_brief=1
+  done
 }
 
 run_tune() {

@@ -21,7 +21,7 @@ cmake --build "$build"
 
 rm -rf "${stage:?}/bin" "${stage:?}/lib"
 mkdir -p "$stage/bin" "$stage/lib"
-mapfile -t programs < <(find "$build" -type f -executable -not -path '*/CMakeFiles/*' \
+mapfile -t programs < <(find "$build" -type f -executable -not -path '*/CMakeFiles/*' -not -path '*/consumer-work/*' \
   \( -name '*_test' -o -name '*_bench' -o -name tune -o -name quickstart \))
 cp "${programs[@]}" "$stage/bin"
 # The stand-in driver is looked for beside its test.

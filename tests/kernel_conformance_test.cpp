@@ -92,6 +92,34 @@ TEST_P(KernelConformance, EveryRowIsWithinTheBound) {
   RecordProperty("worst_error_ratio", std::to_string(conformance.worst()));
 }
 
+// Rows that the families for long ones are made for, at each placement that they take.
+class LongRowConformance : public ::testing::TestWithParam<std::tuple<std::string, DType>> {};
+
+TEST_P(LongRowConformance, EveryRowIsWithinTheBound) {
+  const auto& [kind, dtype] = GetParam();
+  std::string why_not;
+  const auto devices = devices_of(kind, why_not);
+  if (devices.empty()) GTEST_SKIP() << why_not;
+  const bool host = kind == "host";
+  Sampler sampler(7);
+  std::vector<Conformance::Case> cases;
+  for (const Family* family : catalog()) {
+    for (const Placement& placement : placements()) {
+      for (const std::int64_t cols :
+           host ? std::vector<std::int64_t>{9001} : std::vector<std::int64_t>{20011, 66048}) {
+        const Problem problem = problem_of(dtype, dtype, 7, cols, placement);
+        const std::vector<Config> legal = family->space(problem, devices.front()->facts());
+        for (int n = 0; !legal.empty() && n < (host ? 1 : 2); ++n) {
+          cases.push_back({{problem, sampler.choose(legal)}, placement});
+        }
+      }
+    }
+  }
+  Conformance conformance(devices);
+  RecordProperty("launches", std::to_string(conformance.check(cases)));
+  RecordProperty("worst_error_ratio", std::to_string(conformance.worst()));
+}
+
 std::string name_of(const ::testing::TestParamInfo<KernelConformance::ParamType>& info) {
   const auto& [kind, in, out, shard] = info.param;
   std::string name = kind + "_" + to_string(in);
@@ -124,6 +152,18 @@ std::vector<KernelConformance::ParamType> params(const std::string& kind) {
   return all;
 }
 
+std::string long_name_of(const ::testing::TestParamInfo<LongRowConformance::ParamType>& info) {
+  return std::get<0>(info.param) + "_" + to_string(std::get<1>(info.param));
+}
+constexpr DType kLongDTypes[] = {DType::kF32, DType::kF16, DType::kF64, DType::kF8E4M3};
+INSTANTIATE_TEST_SUITE_P(Host, LongRowConformance,
+                         ::testing::Combine(::testing::Values("host"),
+                                            ::testing::ValuesIn(kLongDTypes)),
+                         long_name_of);
+INSTANTIATE_TEST_SUITE_P(Cuda, LongRowConformance,
+                         ::testing::Combine(::testing::Values("cuda"),
+                                            ::testing::ValuesIn(kLongDTypes)),
+                         long_name_of);
 INSTANTIATE_TEST_SUITE_P(Host, KernelConformance, ::testing::ValuesIn(params("host")), name_of);
 INSTANTIATE_TEST_SUITE_P(Cuda, KernelConformance, ::testing::ValuesIn(params("cuda")), name_of);
 

@@ -21,8 +21,8 @@ const char* to_string(Effort effort) noexcept;
 struct TuneRequest {
   std::vector<Problem> problems;
   Effort effort = Effort::kStandard;
-  double budget_s = 0;      // for all problems together; 0 = no limit
-  bool retune = false;      // also problems that have a valid exact record
+  double budget_s = 0;  // for all problems together; 0 = no limit
+  bool retune = false;  // also problems that have a valid exact record
   // Only these families, and the default; empty = all.
   std::vector<std::string> families;
   int compile_threads = 0;  // 0 = the machine's cores

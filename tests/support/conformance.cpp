@@ -2,6 +2,7 @@
 #include "tests/support/conformance.h"
 
 #include "runtime/softmax_launch.h"
+#include "tuner/parallel.h"
 
 #include <rowsmith/text.h>
 
@@ -11,8 +12,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <random>
 #include <set>
+#include <thread>
 
 namespace rowsmith::testing {
 namespace {
@@ -35,6 +38,7 @@ enum Kind {
   kNanLast,
   kOneHot,
   kLowest,
+  kOneFinite,
   kKinds
 };
 
@@ -84,7 +88,8 @@ const std::vector<std::string>& value_kinds() {
                                               "some -inf",  "all -inf",
                                               "+inf",       "NaN first",
                                               "NaN middle", "NaN last",
-                                              "one-hot",    "lowest and normal"};
+                                              "one-hot",    "lowest and normal",
+                                              "one finite"};
   return names;
 }
 
@@ -116,6 +121,8 @@ std::vector<unsigned char> make_row(DType in, std::int64_t cols, std::size_t kin
       case kNanLast: x = c == cols - 1 ? kNan : x; break;
       case kOneHot: x = c == pick ? 378 : -250 - 20 * std::fabs(x); break;
       case kLowest: x = c % 2 ? -big : x; break;
+      // Whole slices and pieces of a row are -inf then.
+      case kOneFinite: x = c == pick ? x : -kInf; break;
       case kKinds: break;
     }
     encode(in, x, row.data() + static_cast<std::size_t>(c) * size_of(in));
@@ -242,8 +249,7 @@ void Conformance::check_one(const std::vector<const Kernel*>& kernels, const Cas
   }
 }
 
-std::vector<const Kernel*> Conformance::compile(const std::vector<Case>& cases,
-                                                std::vector<std::unique_ptr<Module>>& modules) {
+Result<Binary> Conformance::compile(const std::vector<Case>& cases) const {
   std::vector<Instance> instances;
   std::set<std::string> names;
   Program program{cases.front().instance.config.family, "", {}};
@@ -254,7 +260,12 @@ std::vector<const Kernel*> Conformance::compile(const std::vector<Case>& cases,
     program.entries.push_back(name);
   }
   program.source = program_text(instances);
-  Result<Binary> binary = devices_.front()->compile(program);
+  return devices_.front()->compile(program);
+}
+
+std::vector<const Kernel*> Conformance::load(const std::vector<Case>& cases,
+                                             const Result<Binary>& binary,
+                                             std::vector<std::unique_ptr<Module>>& modules) {
   EXPECT_TRUE(binary.ok()) << binary.status().to_string();
   std::vector<const Kernel*> kernels;  // [case][device]
   if (!binary.ok()) return kernels;
@@ -279,26 +290,32 @@ std::vector<const Kernel*> Conformance::compile(const std::vector<Case>& cases,
 std::int64_t Conformance::check(const std::vector<Case>& cases) {
   std::map<std::string, std::vector<Case>> by_family;
   for (const Case& c : cases) by_family[c.instance.config.family].push_back(c);
+  std::vector<std::vector<Case>> batches;
   for (const auto& [family, all] : by_family) {
     for (std::size_t begin = 0; begin < all.size(); begin += kBatch) {
       const std::size_t end = std::min(begin + kBatch, all.size());
-      const std::vector<Case> batch(all.begin() + static_cast<std::ptrdiff_t>(begin),
-                                    all.begin() + static_cast<std::ptrdiff_t>(end));
-      std::vector<std::unique_ptr<Module>> modules;
-      const std::vector<const Kernel*> kernels = compile(batch, modules);
-      if (kernels.empty()) return launches_;
-      for (std::size_t i = 0; i < batch.size(); ++i) {
-        const auto at = kernels.begin() + static_cast<std::ptrdiff_t>(i * devices_.size());
-        const std::vector<const Kernel*> mine(at,
-                                              at + static_cast<std::ptrdiff_t>(devices_.size()));
-        const Problem& problem = batch[i].instance.problem;
-        const double scale = scale_to_check(problem.out, problem.cols);
-        check_one(mine, batch[i], 7, 0, scale);
-        check_one(mine, batch[i], 7, 7, scale);
-        check_one(mine, batch[i], 1, i % kKinds, scale);
-        check_one(mine, batch[i], 2, (i + 5) % kKinds, 0.3 * scale);
-        if (::testing::Test::HasFatalFailure()) return launches_;
-      }
+      batches.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(begin),
+                           all.begin() + static_cast<std::ptrdiff_t>(end));
+    }
+  }
+  std::vector<std::optional<Result<Binary>>> binaries(batches.size());
+  parallel_for(batches.size(), static_cast<int>(std::thread::hardware_concurrency()),
+               [&](std::size_t i) { binaries[i] = compile(batches[i]); });
+  for (std::size_t b = 0; b < batches.size(); ++b) {
+    const std::vector<Case>& batch = batches[b];
+    std::vector<std::unique_ptr<Module>> modules;
+    const std::vector<const Kernel*> kernels = load(batch, *binaries[b], modules);
+    if (kernels.empty()) return launches_;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const auto at = kernels.begin() + static_cast<std::ptrdiff_t>(i * devices_.size());
+      const std::vector<const Kernel*> mine(at, at + static_cast<std::ptrdiff_t>(devices_.size()));
+      const Problem& problem = batch[i].instance.problem;
+      const double scale = scale_to_check(problem.out, problem.cols);
+      check_one(mine, batch[i], 8, 0, scale);
+      check_one(mine, batch[i], 7, 8, scale);
+      check_one(mine, batch[i], 1, i % kKinds, scale);
+      check_one(mine, batch[i], 2, (i + 5) % kKinds, 0.3 * scale);
+      if (::testing::Test::HasFatalFailure()) return launches_;
     }
   }
   return launches_;

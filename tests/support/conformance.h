@@ -84,8 +84,11 @@ class Conformance {
   // One kernel on one matrix: rows are `first_kind`, `first_kind + 1`, ...
   void check_one(const std::vector<const Kernel*>& kernels, const Case& c, std::int64_t rows,
                  std::size_t first_kind, double out_scale);
-  std::vector<const Kernel*> compile(const std::vector<Case>& cases,
-                                     std::vector<std::unique_ptr<Module>>& modules);
+  // Thread-safe.
+  Result<Binary> compile(const std::vector<Case>& cases) const;
+  // [case][device]; empty, and reported to GoogleTest, where that failed.
+  std::vector<const Kernel*> load(const std::vector<Case>& cases, const Result<Binary>& binary,
+                                  std::vector<std::unique_ptr<Module>>& modules);
 
  private:
   const ReferenceRow& reference(DType in, std::int64_t cols, std::size_t kind, double out_scale,
