@@ -8,7 +8,7 @@
 #pragma once
 
 #include "params.cuh"
-#include "simt.cuh"
+#include "simt_memory.cuh"
 
 namespace rs {
 

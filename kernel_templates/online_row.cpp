@@ -18,7 +18,7 @@ const std::vector<Axis>& axes() {
                                      {"threads", {"256", "512", "1024"}},
                                      {"l2_percent", {"0", "40", "70"}},
                                      {"unroll", {"2", "4", "8"}},
-                                     {"pack", {"1", "2", "4", "8", "16"}},
+                                     {"pack", {"1", "2", "4", "8", "16", "32"}},
                                      {"start", {"aligned", "any"}},
                                      {"load", {"default", "nc"}},
                                      {"store", {"default", "cs"}}};
@@ -38,8 +38,8 @@ std::int64_t rows_in_flight(const Problem& problem, const DeviceFacts& facts,
 }
 
 const char* why_not(const Problem& problem, const DeviceFacts& facts, const Config& config) {
-  for (const char* reason :
-       {check_row_problem(problem), check_pack(problem, config), check_load(problem, config)}) {
+  for (const char* reason : {check_row_problem(problem), check_pack(problem, facts, config),
+                             check_load(problem, config)}) {
     if (reason != nullptr) return reason;
   }
   const int threads = config.number("threads"), cluster = config.number("cluster");

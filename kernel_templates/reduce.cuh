@@ -5,6 +5,7 @@
 #pragma once
 
 #include "numeric.cuh"
+#include "simt_async.cuh"
 
 namespace rs {
 

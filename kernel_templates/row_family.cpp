@@ -29,7 +29,7 @@ std::string RowFamily::traits(const Problem& problem, const Config& config) cons
 
 const char* RowFamily::why_not(const Problem& problem, const DeviceFacts& facts,
                                const Config& config) const {
-  for (const char* reason : {check_row_problem(problem), check_pack(problem, config),
+  for (const char* reason : {check_row_problem(problem), check_pack(problem, facts, config),
                              check_load(problem, config), check_keep(problem, config)}) {
     if (reason != nullptr) return reason;
   }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "numeric.cuh"
+#include "simt_memory.cuh"
 
 namespace rs {
 
@@ -106,8 +107,14 @@ ROWSMITH_DEVICE Accumulator<In> max_of(const Raw<kPack * sizeof(In)> (&raw)[kCou
     for (int k = 0; k < kCount; ++k) {
       Acc v[kPack];
       unpack<In, kPack>(raw[k], v);
-      ROWSMITH_UNROLL
-      for (int i = 0; i < kPack; ++i) max[i % 2] = max_num(max[i % 2], v[i]);
+      if constexpr (kPack > 1) {
+        ROWSMITH_UNROLL
+        for (int i = 0; i < kPack; i += 2) {
+          max[i / 2 % 2] = max_num(max[i / 2 % 2], v[i], v[i + 1]);
+        }
+      } else {
+        max[k % 2] = max_num(max[k % 2], v[0]);
+      }
     }
     return max_num(max[0], max[1]);
   }

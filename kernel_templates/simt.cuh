@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The machine beneath the device text: thread indices, barriers, shuffles, global loads and stores,
-// single-rounding arithmetic and conversions. The only text that differs between CUDA (here) and
-// the host device (simt_host.cuh); every family is written against these names. No header is used,
-// so that NVRTC needs no include path.
+// The machine beneath the device text: thread indices, barriers, shuffles, single-rounding
+// arithmetic and conversions. With simt_memory.cuh and simt_async.cuh the only text that differs
+// between CUDA (there) and the host device (simt_host.cuh); every family is written against these
+// names. No header is used, so that NVRTC needs no include path.
 #pragma once
 
 #include "simt_host.cuh"
@@ -93,199 +93,6 @@ ROWSMITH_DEVICE char* shared_base() {
   return reinterpret_cast<char*>(rowsmith_shared);
 }
 
-// ---- Clusters and asynchronous copies (sm_90 and later) ----
-// Blocks of a cluster have consecutive indices.
-
-#if __CUDA_ARCH__ >= 900
-ROWSMITH_DEVICE u32 shared_address(const void* p) {
-  return static_cast<u32>(__cvta_generic_to_shared(p));
-}
-
-// In shared memory: tells when what was announced for it has arrived. Its phases 0, 1, 2 .. each
-// begin with arrival_expect and end when so many bytes have come. As large as the host's.
-struct Arrival {
-  u64 word, unused[3];
-};
-// By one thread; then arrivals_ready() by the same, and a barrier over those that will use them.
-ROWSMITH_DEVICE void arrival_init(Arrival* arrival) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(arrival)) : "memory");
-}
-ROWSMITH_DEVICE void arrivals_ready() {
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-// By one thread of the block, once a phase: so many bytes will come. They may come before.
-ROWSMITH_DEVICE void arrival_expect(Arrival* arrival, u32 bytes) {
-  asm volatile(
-      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(arrival)),
-      "r"(bytes)
-      : "memory");
-}
-// Until the phase of this parity has ended: what came may then be read.
-ROWSMITH_DEVICE void arrival_wait(Arrival* arrival, u32 parity) {
-  u32 done = 0;
-  while (done == 0) {
-    asm volatile(
-        "{\n .reg .pred p;\n mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-        " selp.u32 %0, 1, 0, p;\n}"
-        : "=r"(done)
-        : "r"(shared_address(arrival)), "r"(parity)
-        : "memory");
-  }
-}
-// Starts a copy of `bytes` (a multiple of 16, not 0) to dst in this block's shared memory, both on
-// 16-byte borders. By one thread, once every thread's reads of dst are behind a barrier.
-ROWSMITH_DEVICE void bulk_read(Arrival* arrival, void* dst, const void* src, u32 bytes) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-          "r"(shared_address(dst)),
-      "l"(src), "r"(bytes), "r"(shared_address(arrival))
-      : "memory");
-}
-
-// A barrier in two halves over all threads of the cluster. It orders no memory but what
-// arrivals_ready() did: its use is that past the wait every block of the cluster runs, so that
-// peer_store may reach it. Every thread arrives and waits in turn.
-ROWSMITH_DEVICE void cluster_arrive() {
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-}
-ROWSMITH_DEVICE void cluster_wait() {
-  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-// Sends `value` (8 or 16 bytes) to where `place`, in this block's shared memory, lies in that of
-// the cluster's block `rank`, and counts its bytes to the arrival there. That block must not end
-// before it has come.
-template <class T>
-ROWSMITH_DEVICE void peer_store(T* place, const T& value, Arrival* arrival, int rank) {
-  static_assert(sizeof(T) == 8 || sizeof(T) == 16, "one store");
-  u32 there, tell;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(place)), "r"(rank));
-  asm("mapa.shared::cluster.u32 %0, %1, %2;"
-      : "=r"(tell)
-      : "r"(shared_address(arrival)), "r"(rank));
-  const u64* words = reinterpret_cast<const u64*>(&value);
-  if constexpr (sizeof(T) == 8) {
-    asm volatile(
-        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(
-            there),
-        "l"(words[0]), "r"(tell)
-        : "memory");
-  } else {
-    asm volatile(
-        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%0], {%1, %2}, "
-        "[%3];" ::"r"(there),
-        "l"(words[0]), "l"(words[1]), "r"(tell)
-        : "memory");
-  }
-}
-#endif
-
-// ---- Global memory ----
-
-// Load policies: 0 default; 1 read-only and not kept in L1 (never for memory that the launch
-// writes); 2 streaming.
-template <int kPolicy, int kBytes>
-ROWSMITH_DEVICE Raw<kBytes> load(const void* p) {
-  Raw<kBytes> r;
-  if constexpr (kBytes == 16) {
-    uint4 v;
-    if constexpr (kPolicy == 1) {
-      asm("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
-          : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-          : "l"(p));
-    } else if constexpr (kPolicy == 2) {
-      v = __ldcs(static_cast<const uint4*>(p));
-    } else {
-      v = *static_cast<const uint4*>(p);
-    }
-    r.w[0] = v.x, r.w[1] = v.y, r.w[2] = v.z, r.w[3] = v.w;
-  } else if constexpr (kBytes == 8) {
-    uint2 v;
-    if constexpr (kPolicy == 1) {
-      asm("ld.global.nc.L1::no_allocate.v2.u32 {%0,%1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
-    } else if constexpr (kPolicy == 2) {
-      v = __ldcs(static_cast<const uint2*>(p));
-    } else {
-      v = *static_cast<const uint2*>(p);
-    }
-    r.w[0] = v.x, r.w[1] = v.y;
-  } else if constexpr (kBytes == 4) {
-    if constexpr (kPolicy == 1) {
-      asm("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(r.w[0]) : "l"(p));
-    } else if constexpr (kPolicy == 2) {
-      r.w[0] = __ldcs(static_cast<const u32*>(p));
-    } else {
-      r.w[0] = *static_cast<const u32*>(p);
-    }
-  } else if constexpr (kBytes == 2) {
-    if constexpr (kPolicy == 1) {
-      asm("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(r.h) : "l"(p));
-    } else if constexpr (kPolicy == 2) {
-      r.h = __ldcs(static_cast<const u16*>(p));
-    } else {
-      r.h = *static_cast<const u16*>(p);
-    }
-  } else {
-    static_assert(kBytes == 1, "packs are 1 to 16 bytes");
-    if constexpr (kPolicy == 1) {
-      u32 v;
-      asm("ld.global.nc.L1::no_allocate.u8 %0, [%1];" : "=r"(v) : "l"(p));
-      r.b = static_cast<u8>(v);
-    } else if constexpr (kPolicy == 2) {
-      r.b = __ldcs(static_cast<const u8*>(p));
-    } else {
-      r.b = *static_cast<const u8*>(p);
-    }
-  }
-  return r;
-}
-
-// A pack of 16 bytes in shared memory.
-ROWSMITH_DEVICE Raw<16> load_shared(const void* p) {
-  const uint4 v = *static_cast<const uint4*>(p);
-  Raw<16> r;
-  r.w[0] = v.x, r.w[1] = v.y, r.w[2] = v.z, r.w[3] = v.w;
-  return r;
-}
-
-// Store policies: 0 default; 1 streaming.
-template <int kPolicy, int kBytes>
-ROWSMITH_DEVICE void store(void* p, Raw<kBytes> r) {
-  if constexpr (kBytes == 16) {
-    const uint4 v = make_uint4(r.w[0], r.w[1], r.w[2], r.w[3]);
-    if constexpr (kPolicy == 1) {
-      __stcs(static_cast<uint4*>(p), v);
-    } else {
-      *static_cast<uint4*>(p) = v;
-    }
-  } else if constexpr (kBytes == 8) {
-    const uint2 v = make_uint2(r.w[0], r.w[1]);
-    if constexpr (kPolicy == 1) {
-      __stcs(static_cast<uint2*>(p), v);
-    } else {
-      *static_cast<uint2*>(p) = v;
-    }
-  } else if constexpr (kBytes == 4) {
-    if constexpr (kPolicy == 1) {
-      __stcs(static_cast<u32*>(p), r.w[0]);
-    } else {
-      *static_cast<u32*>(p) = r.w[0];
-    }
-  } else if constexpr (kBytes == 2) {
-    if constexpr (kPolicy == 1) {
-      __stcs(static_cast<u16*>(p), r.h);
-    } else {
-      *static_cast<u16*>(p) = r.h;
-    }
-  } else {
-    static_assert(kBytes == 1, "packs are 1 to 16 bytes");
-    if constexpr (kPolicy == 1) {
-      __stcs(static_cast<u8*>(p), r.b);
-    } else {
-      *static_cast<u8*>(p) = r.b;
-    }
-  }
-}
-
 // ---- Arithmetic: one rounding each, never contracted ----
 
 ROWSMITH_DEVICE float as_f32(u32 bits) {
@@ -312,6 +119,15 @@ ROWSMITH_DEVICE float div_rn(float a, float b) {
 // The greater; of a number and a NaN, the number.
 ROWSMITH_DEVICE float max_num(float a, float b) {
   return fmaxf(a, b);
+}
+ROWSMITH_DEVICE float max_num(float a, float b, float c) {
+#if __CUDA_ARCH__ >= 1000
+  float r;
+  asm("max.f32 %0, %1, %2, %3;" : "=f"(r) : "f"(a), "f"(b), "f"(c));
+  return r;
+#else
+  return fmaxf(fmaxf(a, b), c);
+#endif
 }
 // 2^x within 2^-22 relative; results below 2^-126 are 0; 2^-inf = 0; NaN stays.
 ROWSMITH_DEVICE float ex2(float x) {
@@ -352,6 +168,9 @@ ROWSMITH_DEVICE double div_rn(double a, double b) {
 }
 ROWSMITH_DEVICE double max_num(double a, double b) {
   return fmax(a, b);
+}
+ROWSMITH_DEVICE double max_num(double a, double b, double c) {
+  return fmax(fmax(a, b), c);
 }
 // e^x within 2^-52 relative where that is a normal number; e^-inf = 0; NaN stays.
 ROWSMITH_DEVICE double exp_f64(double x) {

@@ -264,6 +264,9 @@ ROWSMITH_DEVICE float max_num(float a, float b) {
   if (a != a) return b;
   return a < b ? b : a;
 }
+ROWSMITH_DEVICE float max_num(float a, float b, float c) {
+  return max_num(max_num(a, b), c);
+}
 ROWSMITH_DEVICE float ex2(float x) {
   const float y = __builtin_exp2f(x);
   return y < 0x1p-126f ? 0.0f : y;
@@ -293,6 +296,9 @@ ROWSMITH_DEVICE double div_rn(double a, double b) {
 ROWSMITH_DEVICE double max_num(double a, double b) {
   if (a != a) return b;
   return a < b ? b : a;
+}
+ROWSMITH_DEVICE double max_num(double a, double b, double c) {
+  return max_num(max_num(a, b), c);
 }
 ROWSMITH_DEVICE double exp_f64(double x) {
   return __builtin_exp(x);

@@ -74,9 +74,10 @@ const char* check_row_problem(const Problem& problem) {
   return nullptr;
 }
 
-const char* check_pack(const Problem& problem, const Config& config) {
+const char* check_pack(const Problem& problem, const DeviceFacts& facts, const Config& config) {
   const int pack = config.number("pack");
-  if (pack * bytes_of_wider(problem) > 16) return "a pack is at most 16 bytes";
+  const bool wide = facts.kind == "host" || facts.capability >= 100;
+  if (pack * bytes_of_wider(problem) > (wide ? 32 : 16)) return "no access is as wide as the pack";
   if (pack > problem.cols) return "the row is shorter than the pack";
   const bool aligned = pack_divides_rows(problem, pack);
   if (config.get("start") == "aligned") {
@@ -153,7 +154,7 @@ std::string policy_traits(const Config& config) {
 }
 
 const std::vector<Axis>& row_slice_axes() {
-  static const std::vector<Axis> axes{{"pack", {"1", "2", "4", "8", "16"}},
+  static const std::vector<Axis> axes{{"pack", {"1", "2", "4", "8", "16", "32"}},
                                       {"start", {"aligned", "any"}},
                                       {"keep", {"f32", "packed"}},
                                       {"load", {"default", "nc", "cs"}},

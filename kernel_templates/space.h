@@ -29,9 +29,10 @@ std::string check_axes(std::string_view family, const std::vector<Axis>& axes,
 
 // H as 32-bit columns, and dtypes that RowSlice moves: f64 to itself, all others to each other.
 const char* check_row_problem(const Problem& problem);
-// `pack` (elements) and `start` (aligned | any) against the layout: accesses of at most 16 bytes,
-// on their own border. "any" is offered only where "aligned" does not hold.
-const char* check_pack(const Problem& problem, const Config& config);
+// `pack` (elements) and `start` (aligned | any) against the layout: accesses of at most 16 bytes
+// (32 where the device has them), on their own border. "any" is offered only where "aligned" does
+// not hold.
+const char* check_pack(const Problem& problem, const DeviceFacts& facts, const Config& config);
 // `load` against aliasing: the read-only path must not see memory that the launch writes.
 const char* check_load(const Problem& problem, const Config& config);
 // `keep`: packed is for 8-bit and 16-bit input.

@@ -17,7 +17,7 @@ const std::vector<Axis>& axes() {
   static const std::vector<Axis> all{{"pieces", {"4", "8", "16", "32", "64", "128"}},
                                      {"threads", {"128", "256", "512", "1024"}},
                                      {"unroll", {"2", "4", "8"}},
-                                     {"pack", {"1", "2", "4", "8", "16"}},
+                                     {"pack", {"1", "2", "4", "8", "16", "32"}},
                                      {"start", {"aligned", "any"}},
                                      {"load", {"default", "nc"}},
                                      {"store", {"default", "cs"}}};
@@ -25,8 +25,8 @@ const std::vector<Axis>& axes() {
 }
 
 const char* why_not(const Problem& problem, const DeviceFacts& facts, const Config& config) {
-  for (const char* reason :
-       {check_row_problem(problem), check_pack(problem, config), check_load(problem, config)}) {
+  for (const char* reason : {check_row_problem(problem), check_pack(problem, facts, config),
+                             check_load(problem, config)}) {
     if (reason != nullptr) return reason;
   }
   if (problem.layout.in_place) return "dst holds partial results while src is still read";

@@ -50,7 +50,7 @@ struct Shape {
 };
 
 const char* why_not(const Problem& problem, const DeviceFacts& facts, const Config& config) {
-  for (const char* reason : {check_row_problem(problem), check_pack(problem, config)}) {
+  for (const char* reason : {check_row_problem(problem), check_pack(problem, facts, config)}) {
     if (reason != nullptr) return reason;
   }
   if (facts.kind != "host" && facts.capability < 90) return "the device has no bulk copies";

@@ -88,6 +88,21 @@ TEST_F(NvrtcCompile, EveryFamilyForEveryArchitecture) {
   }
 }
 
+TEST_F(NvrtcCompile, ThirtyTwoBytePacksWhereTheDeviceHasThem) {
+  const Problem problem = contiguous_problem(DType::kF16, DType::kF16, 7, 4096);
+  for (const int arch : archs_) {
+    std::vector<Config> wide;
+    for (Config& config : legal_configs(problem, nominal_facts(arch))) {
+      if (config.number("pack") == 16) wide.push_back(std::move(config));
+    }
+    EXPECT_EQ(wide.empty(), arch < 100) << arch;
+    if (wide.empty()) continue;
+    const std::string name = to_string(wide.front()) + " sm_" + std::to_string(arch);
+    const Result<Binary> binary = nvrtc_compile(program_of(name, {{problem, wide.front()}}), arch);
+    EXPECT_TRUE(binary.ok()) << binary.status().to_string();
+  }
+}
+
 // The text with its entry renamed, so that only what the kernel does can differ.
 std::string cubin_of(const Instance& instance) {
   Program program = program_of("exact", {instance});
