@@ -23,9 +23,14 @@ _US_BARS = (
     ("f16", 4, 102400, 4.0), ("f32", 4, 1048576, 20.0),
 )
 _RATIO_BARS = (
-    ("f16", 1048576, 7, 0.93), ("f16", 4096, 257, 0.85), ("f8e4m3", 4096, 8192, 0.85),
-    ("f64", 4096, 4096, 0.93),
+    ("f16", 1048576, 7, 0.93), ("f8e4m3", 4096, 8192, 0.85), ("f64", 4096, 4096, 0.93),
+    ("f16", 4096, 257, 0.85),
 )
+
+
+def named_shapes():
+    """The shapes with a bar of their own."""
+    return [Shape(*bar[:3]) for bar in (*_US_BARS, *_RATIO_BARS)]
 
 
 class Bar(NamedTuple):

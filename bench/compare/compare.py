@@ -8,6 +8,7 @@ import os
 import sys
 import time
 
+import bars
 import plots
 import report
 import results
@@ -36,6 +37,8 @@ def parse(arguments):
     what.add_argument("-d", metavar="LIST", help="dtypes of -S and -H; of the sweep: f32,f16,bf16")
     how = parser.add_argument_group("how")
     how.add_argument("--providers", metavar="LIST", help=", ".join(_ALL_PROVIDERS))
+    how.add_argument("--order", choices=("bars", "asked"), default="bars",
+                     help="bars: shapes with a bar of their own, f16, the rest (bars)")
     how.add_argument("--rounds", type=int, default=15, help="replays a graph (15)")
     how.add_argument("--minutes", type=float, help="stop cleanly before so many have passed")
     how.add_argument("--tune", action="store_true", help="tune each shape that has no winner yet")
@@ -85,10 +88,18 @@ def plan_of(options):
             if name not in _ALL_PROVIDERS:
                 raise ValueError(f"--providers: '{name}' is not one of {', '.join(_ALL_PROVIDERS)}")
     narrow = tuple(name for name in asked if name in _SWEEP_PROVIDERS)
+    if options.order == "bars":
+        wide = first_things_first(wide)
     plan = dict.fromkeys(wide, asked)
     for shape in sweep:
         plan.setdefault(shape, narrow)
     return list(plan.items())
+
+
+def first_things_first(wide):
+    """The shapes with a bar of their own, then f16, then the rest: a short run decides most."""
+    named = {shape: at for at, shape in enumerate(bars.named_shapes())}
+    return sorted(wide, key=lambda s: (named.get(s, len(named)), s.dtype != "f16"))
 
 
 def make_providers(names, options):
@@ -195,6 +206,8 @@ def measure_plan(options, log, points):
         providers, absent = open_providers(make_providers(names, options), torch)
         log.append({"run": {**gpu.facts(torch), "command": " ".join(sys.argv[1:])}})
         try:
+            for name, provider in providers.items():
+                provider.foresee([shape for shape, asked in left if name in asked])
             return run(left, providers, absent, bench, log, options,
                        tuner if options.tune else None, clock)
         finally:

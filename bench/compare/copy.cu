@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Plain copies: the bytes that softmax must move, and nothing else. Every thread moves kPacks packs
-// of 16 bytes; the last block's first threads move what is left under 16 bytes.
+// of 16 bytes; the last block's first threads move what is left under 16 bytes. An early copy is
+// for a launch that may start while the call before it ends, as rowsmith's kernels may: it waits
+// first, then lets the next launch come early too.
 
 struct Pack {
   unsigned a, b, c, d;
@@ -28,6 +30,16 @@ __device__ void store(char* p, Pack v) {
   }
 }
 
+template <bool kEarly>
+__device__ void follow_earlier_work() {
+#if __CUDA_ARCH__ >= 900
+  if constexpr (kEarly) {
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  }
+#endif
+}
+
 template <int kThreads, int kPacks, bool kStreaming>
 __device__ void copy(const char* src, char* dst, long long bytes) {
   const long long packs = bytes / 16;
@@ -47,8 +59,9 @@ __device__ void copy(const char* src, char* dst, long long bytes) {
   if (blockIdx.x == gridDim.x - 1 && rest < bytes) dst[rest] = src[rest];
 }
 
-#define COPY(name, threads, packs, streaming)                                       \
+#define COPY(name, threads, packs, streaming, early)                                \
   extern "C" __global__ void __launch_bounds__(threads)                             \
       name(const char* __restrict__ src, char* __restrict__ dst, long long bytes) { \
+    follow_earlier_work<early>();                                                   \
     copy<threads, packs, streaming>(src, dst, bytes);                               \
   }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What rowsmith replaces: kernels for a row length from a short list (kCols, a power of two), one
-// block a row and one pack of 16 bytes a thread. A switch over H picks the instance; every other H
-// is an error. Compiled with -DROW_LENGTH.
+// block a row and one pack of elements a thread. A switch over H picks the instance; every other H
+// is an error. Compiled with -DROW_LENGTH. The naive form subtracts no maximum: it is right for
+// inputs below about 88 alone.
 
 constexpr int kCols = ROW_LENGTH;
 
@@ -12,114 +13,157 @@ struct Larger {
 struct Sum {
   __device__ float operator()(float a, float b) const { return a + b; }
 };
-
-template <int kThreads>
-struct Lanes {
-  static constexpr int kWidth = kThreads < 32 ? kThreads : 32;
-  static constexpr unsigned kMask = kWidth == 32 ? 0xffffffffu : (1u << kWidth) - 1;
-  static constexpr int kWarps = kThreads < 32 ? 1 : kThreads / 32;
+// Of (maximum, sum of exponentials less that maximum).
+struct Merge {
+  __device__ float2 operator()(float2 a, float2 b) const {
+    const float2 high = a.x >= b.x ? a : b, low = a.x >= b.x ? b : a;
+    return make_float2(high.x, high.y + low.y * __expf(low.x - high.x));
+  }
 };
 
-// Every thread gets the block's result; `partials` is used by one call only.
-template <int kThreads, class Fold>
-__device__ float over_block(float v, Fold fold, float* partials) {
-  using L = Lanes<kThreads>;
+__device__ float from_lane_xor(unsigned lanes, float v, int d) {
+  return __shfl_xor_sync(lanes, v, d);
+}
+__device__ float2 from_lane_xor(unsigned lanes, float2 v, int d) {
+  return make_float2(__shfl_xor_sync(lanes, v.x, d), __shfl_xor_sync(lanes, v.y, d));
+}
+
+template <int kWidth, class T, class Fold>
+__device__ T over_lanes(unsigned lanes, T v, Fold fold) {
 #pragma unroll
-  for (int d = L::kWidth / 2; d > 0; d /= 2) v = fold(v, __shfl_xor_sync(L::kMask, v, d));
-  if constexpr (L::kWarps > 1) {
+  for (int d = kWidth / 2; d > 0; d /= 2) v = fold(v, from_lane_xor(lanes, v, d));
+  return v;
+}
+
+// Every thread gets the block's result; `partials` is used by one call only.
+template <int kThreads, class T, class Fold>
+__device__ T over_block(T v, Fold fold, T* partials) {
+  constexpr int kWidth = kThreads < 32 ? kThreads : 32;
+  constexpr int kWarps = kThreads / kWidth;
+  constexpr unsigned kLanes = 0xffffffffu >> (32 - kWidth);
+  v = over_lanes<kWidth>(kLanes, v, fold);
+  if constexpr (kWarps > 1) {
     if (threadIdx.x % 32 == 0) partials[threadIdx.x / 32] = v;
     __syncthreads();
-    v = partials[0];
-#pragma unroll
-    for (int w = 1; w < L::kWarps; ++w) v = fold(v, partials[w]);
+    v = over_lanes<kWarps>(kLanes, partials[threadIdx.x % kWarps], fold);
   }
   return v;
 }
 
-// The safe form: maximum, then sum, each a reduction over the block. v becomes the row's share.
-template <int kThreads, int kCount>
-__device__ void safe(float (&v)[kCount]) {
-  __shared__ float maxima[32], sums[32];
-  float largest = v[0];
+__device__ void load(const float* x, float (&v)[1]) {
+  v[0] = *x;
+}
+__device__ void load(const float* x, float (&v)[4]) {
+  const float4 in = *(const float4*)x;
+  v[0] = in.x, v[1] = in.y, v[2] = in.z, v[3] = in.w;
+}
+__device__ void store(float* y, const float (&v)[1]) {
+  *y = v[0];
+}
+__device__ void store(float* y, const float (&v)[4]) {
+  *(float4*)y = make_float4(v[0], v[1], v[2], v[3]);
+}
+
+// f16 as its bits.
+__device__ float widen(unsigned short half) {
+  float v;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(half));
+  return v;
+}
+__device__ unsigned short narrow(float v) {
+  unsigned short half;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(v));
+  return half;
+}
+template <int kCount>
+struct alignas(2 * kCount) Halves {
+  unsigned short of[kCount];
+};
+template <int kCount>
+__device__ void load(const unsigned short* x, float (&v)[kCount]) {
+  const Halves<kCount> in = *(const Halves<kCount>*)x;
 #pragma unroll
-  for (int i = 1; i < kCount; ++i) largest = fmaxf(largest, v[i]);
-  largest = over_block<kThreads>(largest, Larger(), maxima);
+  for (int i = 0; i < kCount; ++i) v[i] = widen(in.of[i]);
+}
+template <int kCount>
+__device__ void store(unsigned short* y, const float (&v)[kCount]) {
+  Halves<kCount> out;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) out.of[i] = narrow(v[i]);
+  *(Halves<kCount>*)y = out;
+}
+
+// v, this thread's share of the row, becomes its exponentials over their sum.
+template <int kThreads, int kCount, class Element>
+__device__ void naive(float (&v)[kCount], const Element*) {
+  __shared__ float sums[32];
   float sum = 0;
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) sum += v[i] = __expf(v[i] - largest);
+  for (int i = 0; i < kCount; ++i) sum += v[i] = __expf(v[i]);
   sum = over_block<kThreads>(sum, Sum(), sums);
 #pragma unroll
   for (int i = 0; i < kCount; ++i) v[i] = __fdividef(v[i], sum);
 }
 
-#if ROW_LENGTH <= 4096
-extern "C" __global__ void __launch_bounds__(kCols / 4)
-    safe_f32x4(const float* __restrict__ x, float* __restrict__ y) {
-  const long long at = blockIdx.x * (long long)kCols + threadIdx.x * 4;
-  const float4 in = *(const float4*)(x + at);
-  float v[4] = {in.x, in.y, in.z, in.w};
-  safe<kCols / 4>(v);
-  *(float4*)(y + at) = make_float4(v[0], v[1], v[2], v[3]);
+// Maximum, then sum: two dependent reductions over the block.
+template <int kThreads, int kCount, class Element>
+__device__ void safe(float (&v)[kCount], const Element* share) {
+  __shared__ float maxima[32];
+  float largest = v[0];
+#pragma unroll
+  for (int i = 1; i < kCount; ++i) largest = fmaxf(largest, v[i]);
+  largest = over_block<kThreads>(largest, Larger(), maxima);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) v[i] -= largest;
+  naive<kThreads>(v, share);
 }
 
-// One reduction of a (maximum, sum) pair; x is read again for the output.
-extern "C" __global__ void __launch_bounds__(kCols / 4)
-    online_f32x4(const float* __restrict__ x, float* __restrict__ y) {
-  using L = Lanes<kCols / 4>;
+// One reduction of a (maximum, sum) pair; the share is read again for the output.
+template <int kThreads, int kCount, class Element>
+__device__ void online(float (&v)[kCount], const Element* share) {
   __shared__ float2 partials[32];
-  const long long at = blockIdx.x * (long long)kCols + threadIdx.x * 4;
-  const float4 in = *(const float4*)(x + at);
-  float largest = fmaxf(fmaxf(in.x, in.y), fmaxf(in.z, in.w));
-  float sum = __expf(in.x - largest) + __expf(in.y - largest) + __expf(in.z - largest) +
-              __expf(in.w - largest);
-  const auto merge = [&](float m, float s) {
-    const float both = fmaxf(largest, m);
-    sum = sum * __expf(largest - both) + s * __expf(m - both);
-    largest = both;
-  };
+  float2 pair = make_float2(v[0], 0);
 #pragma unroll
-  for (int d = L::kWidth / 2; d > 0; d /= 2) {
-    const float m = __shfl_xor_sync(L::kMask, largest, d);
-    const float s = __shfl_xor_sync(L::kMask, sum, d);
-    merge(m, s);
-  }
-  if constexpr (L::kWarps > 1) {
-    if (threadIdx.x % 32 == 0) partials[threadIdx.x / 32] = make_float2(largest, sum);
-    __syncthreads();
-    largest = partials[0].x, sum = partials[0].y;
+  for (int i = 1; i < kCount; ++i) pair.x = fmaxf(pair.x, v[i]);
 #pragma unroll
-    for (int w = 1; w < L::kWarps; ++w) merge(partials[w].x, partials[w].y);
-  }
-  const float4 again = *(const float4*)(x + at);
-  const float scale = __fdividef(1.0f, sum);
-  *(float4*)(y + at) =
-      make_float4(__expf(again.x - largest) * scale, __expf(again.y - largest) * scale,
-                  __expf(again.z - largest) * scale, __expf(again.w - largest) * scale);
+  for (int i = 0; i < kCount; ++i) pair.y += __expf(v[i] - pair.x);
+  pair = over_block<kThreads>(pair, Merge(), partials);
+  const float scale = __fdividef(1.0f, pair.y);
+  load(share, v);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) v[i] = __expf(v[i] - pair.x) * scale;
 }
+
+// Blocks that fill an SM's 2048 threads: asks for at most 32 registers a thread, as a block of 1024
+// threads with more would be alone on its SM and load nothing while it computes.
+__device__ constexpr int blocks_of(int threads) {
+  return threads < 64 ? 32 : 2048 / threads;
+}
+
+#define FIXED(name, Element, count, arithmetic)                                             \
+  extern "C" __global__ void __launch_bounds__(kCols / (count), blocks_of(kCols / (count))) \
+      name(const Element* __restrict__ x, Element* __restrict__ y) {                        \
+    const long long at = blockIdx.x * (long long)kCols + threadIdx.x * (count);             \
+    float v[count];                                                                         \
+    load(x + at, v);                                                                        \
+    arithmetic<kCols / (count)>(v, x + at);                                                 \
+    store(y + at, v);                                                                       \
+  }
+
+#if ROW_LENGTH <= 1024
+FIXED(naive_f32, float, 1, naive)
+FIXED(safe_f32, float, 1, safe)
+FIXED(online_f32, float, 1, online)
+FIXED(safe_f16, unsigned short, 1, safe)
 #endif
-
-__device__ void widen(unsigned two, float& low, float& high) {
-  asm("{\n .reg .b16 l, h;\n mov.b32 {l, h}, %2;\n cvt.f32.f16 %0, l;\n cvt.f32.f16 %1, h;\n}"
-      : "=f"(low), "=f"(high)
-      : "r"(two));
-}
-__device__ unsigned narrow(float low, float high) {
-  unsigned two;
-  asm("{\n .reg .b16 l, h;\n cvt.rn.f16.f32 l, %1;\n cvt.rn.f16.f32 h, %2;\n"
-      " mov.b32 %0, {l, h};\n}"
-      : "=r"(two)
-      : "f"(low), "f"(high));
-  return two;
-}
-
-extern "C" __global__ void __launch_bounds__(kCols / 8)
-    safe_f16x8(const unsigned short* __restrict__ x, unsigned short* __restrict__ y) {
-  const long long at = blockIdx.x * (long long)kCols + threadIdx.x * 8;
-  const uint4 in = *(const uint4*)(x + at);
-  float v[8];
-  widen(in.x, v[0], v[1]), widen(in.y, v[2], v[3]);
-  widen(in.z, v[4], v[5]), widen(in.w, v[6], v[7]);
-  safe<kCols / 8>(v);
-  *(uint4*)(y + at) =
-      make_uint4(narrow(v[0], v[1]), narrow(v[2], v[3]), narrow(v[4], v[5]), narrow(v[6], v[7]));
-}
+#if ROW_LENGTH <= 2048
+FIXED(safe_f16x2, unsigned short, 2, safe)
+#endif
+#if ROW_LENGTH <= 4096
+FIXED(naive_f32x4, float, 4, naive)
+FIXED(safe_f32x4, float, 4, safe)
+#endif
+#if ROW_LENGTH >= 128 && ROW_LENGTH <= 4096
+FIXED(online_f32x4, float, 4, online)
+#endif
+FIXED(safe_f16x8, unsigned short, 8, safe)

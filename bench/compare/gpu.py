@@ -3,7 +3,7 @@
 
 Every graph is a chain of calls over the same sequence of buffer sets, which together exceed
 ROTATION_BYTES, so that no call finds its row in L2. Where that would take more than MOST_CALLS
-sets, each replay follows a read of as many other bytes instead.
+sets, or the graph is shorter than one turn, each replay follows a read of as many other bytes.
 """
 
 import contextlib
@@ -13,7 +13,9 @@ from shapes import DTYPE_BYTES
 
 ROTATION_BYTES = 300_000_000
 MOST_CALLS = 5000
-REPLAY_US = 2000  # of one replay at the floor, so that its start does not count
+REPLAY_US = 2000  # of one replay, so that its start does not count
+SCREEN_US = 400   # of a screen's at the speed of a copy
+SLOW_TIMES = 8    # the copy's time: such a call's graph may be cut short
 _ALIGN = 512      # of what cudaMalloc gives
 _COPY_BYTES_PER_US = 4.3e6
 _NODE_US = 1.0
@@ -24,13 +26,28 @@ TOLERANCES = {"f64": (1e-300, 1e-12), "f32": (1e-30, 2e-5), "f16": (1.3e-7, 2e-3
               "bf16": (1e-30, 1e-2), "f8e4m3": (2.0**-9, 0.13), "f8e5m2": (2.0**-16, 0.26)}
 
 
-def plan(bytes_moved):
-    """(sets, calls a replay, whether L2 must be flushed) for a call that moves so many bytes."""
-    wanted = max(2, math.ceil(ROTATION_BYTES / bytes_moved))
-    sets = min(wanted, MOST_CALLS)
-    call_us = max(_NODE_US, bytes_moved / _COPY_BYTES_PER_US)
-    turns = max(1, round(REPLAY_US / (call_us * sets)))
-    return sets, sets * min(turns, max(1, MOST_CALLS // sets)), sets < wanted
+class Plan:
+    """For a call that moves so many bytes: .sets, .flushed (too few of them to do without), and how
+    long a graph is, as (calls, whether L2 is flushed before it)."""
+
+    def __init__(self, bytes_moved):
+        wanted = max(2, math.ceil(ROTATION_BYTES / bytes_moved))
+        self.sets = min(wanted, MOST_CALLS)
+        self.flushed = self.sets < wanted
+        self._copy_us = max(_NODE_US, bytes_moved / _COPY_BYTES_PER_US)
+
+    def screen(self):
+        """To choose among variants: short, and behind a flush where it takes not every set."""
+        calls = min(MOST_CALLS, max(4, round(SCREEN_US / self._copy_us)))
+        return calls, self.flushed or calls < self.sets
+
+    def final(self, us):
+        """Of a variant that takes `us` a call: whole turns over the sets. Where one turn would be
+        long and the call is many times slower than a copy, a part of a turn behind a flush."""
+        if us * self.sets > 2 * REPLAY_US and us > SLOW_TIMES * self._copy_us:
+            return min(self.sets, max(8, round(REPLAY_US / us))), True
+        turns = max(1, round(REPLAY_US / (us * self.sets)))
+        return self.sets * min(turns, max(1, MOST_CALLS // self.sets)), self.flushed
 
 
 class Problem:
@@ -38,7 +55,8 @@ class Problem:
 
     def __init__(self, torch, shape, device="cuda"):
         self.shape = shape
-        self.sets, self.calls, self.flushed = plan(shape.bytes_moved)
+        self.plan = Plan(shape.bytes_moved)
+        self.sets = self.plan.sets
         self.dtype = torch_dtype(torch, shape.dtype)
         self._size = shape.rows * shape.row_bytes
         self._stride = -(-self._size // _ALIGN) * _ALIGN
@@ -67,10 +85,11 @@ class Problem:
 
 
 class Graph:
-    """`problem.calls` calls of one variant, captured."""
+    """Calls of one variant, captured; where `flushed`, each replay follows a flush of L2."""
 
-    def __init__(self, bench, problem, variant):
+    def __init__(self, bench, problem, variant, calls, flushed):
         self._bench, self._problem, self._variant = bench, problem, variant
+        self._calls, self._flushed = calls, flushed
         self._events = []
         torch = bench.torch
         stream = bench.stream
@@ -83,7 +102,7 @@ class Graph:
         with torch.cuda.stream(stream):
             self._graph.capture_begin(capture_error_mode="relaxed")
             try:
-                for i in range(problem.calls):
+                for i in range(calls):
                     variant.launch(problem.x[i % problem.sets], problem.y[i % problem.sets])
             except Exception:
                 with contextlib.suppress(RuntimeError):  # the capture may have ended by the error
@@ -92,18 +111,18 @@ class Graph:
             self._graph.capture_end()
 
     def wrong(self):
-        """What is wrong with the first and the last set after one replay; None if nothing."""
+        """What is wrong with the first and last set written in one replay; None if nothing."""
         self._problem.poison()
         self._graph.replay()
         self._bench.torch.cuda.synchronize()
-        for at in (0, self._problem.sets - 1):
+        for at in (0, min(self._calls, self._problem.sets) - 1):
             complaint = difference(self._bench.torch, self._problem, at, self._variant)
             if complaint:
                 return f"set {at}: {complaint}"
         return None
 
     def enqueue(self):
-        if self._problem.flushed:
+        if self._flushed:
             self._bench.flush()
         start, end = (self._bench.torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
@@ -113,7 +132,7 @@ class Graph:
 
     def take(self):
         self._bench.torch.cuda.synchronize()
-        times = [s.elapsed_time(e) * 1000 / self._problem.calls for s, e in self._events]
+        times = [s.elapsed_time(e) * 1000 / self._calls for s, e in self._events]
         self._events = []
         return times
 
@@ -135,8 +154,8 @@ class Bench:
             self.torch.cuda.synchronize()
             self.torch.cuda.empty_cache()
 
-    def capture(self, problem, variant):
-        return Graph(self, problem, variant)
+    def capture(self, problem, variant, calls, flushed):
+        return Graph(self, problem, variant, calls, flushed)
 
     def lost(self):
         """Whether the context is gone: then nothing more can be measured in this process."""

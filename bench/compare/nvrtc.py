@@ -44,38 +44,80 @@ class Nvrtc:
             raise CompileError(self._lib.nvrtcGetErrorString(code).decode())
 
 
+class _Attribute(ctypes.Structure):
+    """CUlaunchAttribute of cuda.h: the value is a union of 64 bytes, of which an int is used."""
+    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_char * 4), ("value", ctypes.c_int),
+                ("rest", ctypes.c_char * 60)]
+
+
+class _Config(ctypes.Structure):
+    """CUlaunchConfig of cuda.h."""
+    _fields_ = [*((f"{what}_{axis}", ctypes.c_uint)
+                  for what in ("grid", "block") for axis in "xyz"),
+                ("shared_bytes", ctypes.c_uint), ("stream", ctypes.c_void_p),
+                ("attributes", ctypes.POINTER(_Attribute)), ("count", ctypes.c_uint)]
+
+
+_PROGRAMMATIC_STREAM_SERIALIZATION = 6  # a CUlaunchAttributeID
+
+
+class Launcher:
+    """One kernel with its geometry: what a call does not change is made once. `early`: the launch
+    may start while the stream's earlier work ends, for which the kernel must wait by itself."""
+
+    def __init__(self, kernels, name, blocks, threads, early, more):
+        self._check, self._name = kernels.check, name
+        self._launch, self._function = kernels.driver.cuLaunchKernelEx, kernels.function(name)
+        self._attribute = _Attribute(id=_PROGRAMMATIC_STREAM_SERIALIZATION, value=1)
+        self._config = _Config(blocks, 1, 1, threads, 1, 1, 0, None,
+                               ctypes.pointer(self._attribute) if early else None, int(early))
+        self._pointers = ctypes.c_void_p(), ctypes.c_void_p()
+        self._more = more
+        arguments = (*self._pointers, *more)
+        self._arguments = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
+        self._config_at = ctypes.byref(self._config)
+
+    def __call__(self, stream, x, y):
+        self._config.stream = stream
+        self._pointers[0].value, self._pointers[1].value = x, y
+        self._check(self._launch(self._config_at, self._function, self._arguments, None),
+                    self._name)
+
+
 class Kernels:
     """The kernels of one cubin, loaded into the current context."""
 
     def __init__(self, cubin):
         try:
-            self._driver = ctypes.CDLL("libcuda.so.1")
+            self.driver = ctypes.CDLL("libcuda.so.1")
         except OSError as error:
             raise Absent(f"no driver: {error}") from None
         self._functions = {}
         self._module = ctypes.c_void_p()
-        self._check(self._driver.cuModuleLoadData(ctypes.byref(self._module), cubin), "load")
+        self.check(self.driver.cuModuleLoadData(ctypes.byref(self._module), cubin), "load")
 
-    def launch(self, name, blocks, threads, stream, *arguments):
-        """Arguments are ctypes values, passed as the kernel declares them."""
-        pointers = (ctypes.c_void_p * len(arguments))(
-            *(ctypes.addressof(argument) for argument in arguments))
-        self._check(self._driver.cuLaunchKernel(
-            self._function(name), ctypes.c_uint(blocks), 1, 1, ctypes.c_uint(threads), 1, 1, 0,
-            ctypes.c_void_p(stream), pointers, None), name)
+    def launcher(self, name, blocks, threads, *more, early=False):
+        """A callable (stream, x, y) of addresses; `more` are the kernel's other arguments, ctypes
+        values as it declares them."""
+        return Launcher(self, name, blocks, threads, early, more)
 
-    def _function(self, name):
+    def copy(self, stream, x, y, size):
+        self.check(self.driver.cuMemcpyDtoDAsync_v2(
+            ctypes.c_uint64(y), ctypes.c_uint64(x), ctypes.c_size_t(size), ctypes.c_void_p(stream)),
+            "memcpy")
+
+    def function(self, name):
         if name not in self._functions:
             function = ctypes.c_void_p()
-            self._check(self._driver.cuModuleGetFunction(
+            self.check(self.driver.cuModuleGetFunction(
                 ctypes.byref(function), self._module, name.encode()), name)
             self._functions[name] = function
         return self._functions[name]
 
-    def _check(self, code, what):
+    def check(self, code, what):
         if code != 0:
             text = ctypes.c_char_p()
-            self._driver.cuGetErrorString(code, ctypes.byref(text))
+            self.driver.cuGetErrorString(code, ctypes.byref(text))
             raise RuntimeError(f"{what}: CUDA error {code}: {(text.value or b'?').decode()}")
 
 

@@ -31,12 +31,16 @@ class Variant:
 
 
 class Provider:
-    """name; open() once, which raises Absent; variants(problem), which raises Skip; close()."""
+    """name; open() once, which raises Absent; foresee(shapes) to come; variants(problem), which
+    raises Skip; close()."""
 
     name = ""
 
     def open(self, torch):
         raise NotImplementedError
+
+    def foresee(self, shapes):
+        pass
 
     def variants(self, problem):
         raise NotImplementedError

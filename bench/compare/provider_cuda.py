@@ -9,16 +9,28 @@ from provider import Provider, Skip, Variant
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
-# (threads, packs of 16 bytes a thread, streaming stores)
+# (threads, packs of 16 bytes a thread, streaming stores): those of kernel_templates/copy.cpp.
 COPIES = (
     (256, 1, True), (256, 2, True), (256, 4, True), (512, 4, True), (1024, 1, True),
     (128, 4, True), (256, 1, False), (256, 4, False), (512, 2, False), (64, 4, False),
 )
+
+
+def _powers(first, last):
+    return [2**k for k in range(first.bit_length() - 1, last.bit_length())]
+
+
 # kernel: (dtype, elements a thread, the H it accepts)
 FIXED = {
-    "safe_f32x4": ("f32", 4, [2**k for k in range(5, 13)]),
-    "online_f32x4": ("f32", 4, [2**k for k in range(7, 13)]),
-    "safe_f16x8": ("f16", 8, [2**k for k in range(5, 14)]),
+    "naive_f32": ("f32", 1, _powers(32, 1024)),
+    "naive_f32x4": ("f32", 4, _powers(32, 4096)),
+    "safe_f32": ("f32", 1, _powers(32, 1024)),
+    "safe_f32x4": ("f32", 4, _powers(32, 4096)),
+    "online_f32": ("f32", 1, _powers(32, 1024)),
+    "online_f32x4": ("f32", 4, _powers(128, 4096)),
+    "safe_f16": ("f16", 1, _powers(32, 1024)),
+    "safe_f16x2": ("f16", 2, _powers(32, 2048)),
+    "safe_f16x8": ("f16", 8, _powers(32, 8192)),
 }
 
 
@@ -27,14 +39,15 @@ def _text(name):
         return file.read()
 
 
-def copy_entry(threads, packs, streaming):
-    return f"copy_t{threads}_p{packs}_{'cs' if streaming else 'wb'}"
+def copy_entry(copy, early):
+    threads, packs, streaming = copy
+    return f"copy_t{threads}_p{packs}_{'cs' if streaming else 'default'}{'_early' * early}"
 
 
 def copy_text():
-    """The program with an entry for each of COPIES."""
-    entries = [f"COPY({copy_entry(*copy)}, {copy[0]}, {copy[1]}, {str(copy[2]).lower()})"
-               for copy in COPIES]
+    """The program with two entries for each of COPIES: plain and early."""
+    entries = [f"COPY({copy_entry(copy, early)}, {copy[0]}, {copy[1]}, {str(copy[2]).lower()}, "
+               f"{str(early).lower()})" for copy in COPIES for early in (False, True)]
     return _text("copy.cu") + "\n".join(entries) + "\n"
 
 
@@ -44,22 +57,31 @@ class Floor(Provider):
     def open(self, torch):
         self._torch = torch
         self._kernels = Kernels(Nvrtc().compile(copy_text(), "copy.cu", arch_of(torch)))
+        early_too = torch.cuda.get_device_capability() >= (9, 0)
+        self._forms = (False, True) if early_too else (False,)
 
     def variants(self, problem):
-        memcpy = Variant("memcpy", lambda x, y: y.copy_(x), expects="copy")
-        return [memcpy] + [self._variant(problem.shape.bytes_moved // 2, copy) for copy in COPIES]
+        size = problem.shape.bytes_moved // 2
 
-    def _variant(self, size, copy):
-        entry, threads, packs = copy_entry(*copy), copy[0], copy[1]
+        def memcpy(x, y):
+            self._kernels.copy(self._stream(), x.data_ptr(), y.data_ptr(), size)
+
+        return [Variant("memcpy", memcpy, expects="copy")] + [
+            self._variant(size, copy, early) for early in self._forms for copy in COPIES]
+
+    def _stream(self):
+        return self._torch.cuda.current_stream().cuda_stream
+
+    def _variant(self, size, copy, early):
+        threads, packs, _ = copy
         blocks = max(1, -(-(size // 16) // (threads * packs)))
+        run = self._kernels.launcher(copy_entry(copy, early), blocks, threads,
+                                     ctypes.c_longlong(size), early=early)
 
         def launch(x, y):
-            self._kernels.launch(
-                entry, blocks, threads, self._torch.cuda.current_stream().cuda_stream,
-                ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(y.data_ptr()),
-                ctypes.c_longlong(size))
+            run(self._stream(), x.data_ptr(), y.data_ptr())
 
-        return Variant(entry, launch, expects="copy")
+        return Variant(copy_entry(copy, early), launch, expects="copy")
 
 
 class Fixed(Provider):
@@ -82,10 +104,9 @@ class Fixed(Provider):
         return [self._variant(name, rows, cols) for name in served]
 
     def _variant(self, name, rows, cols):
-        kernels, threads = self._loaded[cols], cols // FIXED[name][1]
+        run = self._loaded[cols].launcher(name, rows, cols // FIXED[name][1])
 
         def launch(x, y):
-            kernels.launch(name, rows, threads, self._torch.cuda.current_stream().cuda_stream,
-                           ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(y.data_ptr()))
+            run(self._torch.cuda.current_stream().cuda_stream, x.data_ptr(), y.data_ptr())
 
         return Variant(name, launch)

@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Triton as its tutorials write it: one program a row, the row padded to a power of two."""
 
+import json
+import os
+import subprocess
+import sys
+
 from provider import Absent, Provider, Skip, Variant
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_MOST_WORKERS = 6
 
 WARPS = (4, 8, 16, 32)
 _MAX_BLOCK = 131072
@@ -14,14 +22,26 @@ def block_of(cols):
 
 
 def warps_for(block):
-    """The warp counts worth compiling; empty where the row is too long."""
+    """The warp counts worth compiling: each thread has an element, and not too many. Empty where
+    the row is too long."""
     if block > _MAX_BLOCK:
         return []
-    return [w for w in WARPS if block <= 32 * w * _MAX_PER_THREAD]
+    return [w for w in WARPS if (w == WARPS[0] or block >= 32 * w) and
+            block <= 32 * w * _MAX_PER_THREAD]
+
+
+def programs(shapes):
+    """[[dtype, H, warps]] that the shapes need, each once and in their order."""
+    return [list(program) for program in dict.fromkeys(
+        (s.dtype, s.cols, w) for s in shapes if not s.dtype.startswith("f8")
+        for w in warps_for(block_of(s.cols)))]
 
 
 class Triton(Provider):
     name = "triton"
+
+    def __init__(self):
+        self._workers = []
 
     def open(self, torch):
         try:
@@ -30,6 +50,24 @@ class Triton(Provider):
         except ImportError as error:
             raise Absent(f"no Triton: {error}") from None
         self._kernel, self._f32, self._f64 = softmax_row, tl.float32, tl.float64
+
+    def foresee(self, shapes):
+        """Compiles ahead into Triton's own cache, in other processes; what they have not compiled
+        when it is measured is compiled then."""
+        needed = programs(shapes)
+        count = min(_MOST_WORKERS, (os.cpu_count() or 1) // 2, len(needed))
+        for at in range(count):
+            self._workers.append(subprocess.Popen(
+                [sys.executable, os.path.join(_HERE, "triton_ahead.py"),
+                 json.dumps(needed[at::count])],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+    def close(self):
+        for worker in self._workers:
+            worker.terminate()
+        for worker in self._workers:
+            worker.wait()
+        self._workers = []
 
     def variants(self, problem):
         shape = problem.shape

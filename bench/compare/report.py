@@ -75,6 +75,24 @@ def reasons(points):
             for (name, why), keys in sorted(found.items())]
 
 
+NOTES = {
+    "floor": "the fastest plain copy, launched as rowsmith launches where the device can (early)",
+    "fixed": "the best of what is replaced; its naive_* subtract no maximum, which is right for "
+             "the normal inputs here and not for larger ones",
+}
+
+
+def notes(points):
+    """[text]: what a column is, where its name does not say, and the variants that were best."""
+    lines = []
+    for name in _columns(points):
+        if name in NOTES:
+            cells = [p["providers"].get(name, {}) for p in points]
+            best = sorted({c["variant"] for c in cells if "us" in c})
+            lines.append(f"{name}: {NOTES[name]}; best: {', '.join(best)}")
+    return lines
+
+
 def means(points):
     """[text]: each provider's geometric mean of floor/time, over the shapes that it served."""
     lines = []
@@ -92,6 +110,7 @@ def _sections(runs, points, reference_us):
                  *bars.invalid(points, reference_us)]),
         ("Bars", [f"{bar.verdict:12} {bar.name}: {bar.figure}" for bar in bars.all_bars(points)]),
         ("Geometric mean of floor/time", means(points)),
+        ("Columns", notes(points)),
         ("Without a time", reasons(points)),
     ]
 

@@ -2,9 +2,9 @@
 """One JSON line a measured point, appended as it is measured, so that a rerun goes on where a run
 stopped.
 
-A point: {"dtype", "S", "H", "providers": {name: cell}, "sets", "calls", "flushed"}. A cell is
-either {"us", "iqr_us", "rounds", "variant", ..} or {"skip": why} or {"wrong": why}. The first line
-of each run is {"run": facts about machine and command}.
+A point: {"dtype", "S", "H", "providers": {name: cell}, "sets"}. A cell is either {"us", "iqr_us",
+"rounds", "variant", "calls", "flushed", ..} or {"skip": why} or {"wrong": why}. The first line of
+each run is {"run": facts about machine and command}.
 """
 
 import json

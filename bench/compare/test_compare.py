@@ -2,14 +2,17 @@
 """What needs neither a GPU nor torch: `python3 -m unittest discover bench/compare`."""
 
 import contextlib
+import ctypes
 import io
 import json
 import os
+import re
 import tempfile
 import unittest
 
 import bars
 import compare
+import nvrtc
 import plots
 import provider_cuda
 import provider_triton
@@ -213,6 +216,16 @@ class CommandTest(unittest.TestCase):
         self.assertIn("f64 4096x4096  floor,winner,default,torch,compile,triton,cudnn,quack,fixed",
                       lines)
 
+    def test_shapes_with_bars_come_first_then_f16(self):
+        def order(*more):
+            return [s for s, _ in compare.parse(["--table", "--extra", *more]).plan]
+
+        named = bars.named_shapes()
+        self.assertEqual(order()[:len(named)], named)
+        self.assertEqual(order()[len(named)].dtype, "f16")
+        self.assertEqual([s.dtype for s in order()[-20:]], ["f32"] * 16 + ["bf16"] * 4)
+        self.assertEqual(order("--order", "asked")[:36], shapes.table_shapes())
+
     def test_a_shape_of_table_and_sweep_keeps_the_peers(self):
         options = compare.parse(["--table", "--sweep", "-d", "f32"])
         plan = dict(options.plan)
@@ -250,23 +263,45 @@ class KernelTextTest(unittest.TestCase):
     def test_the_copies_compile(self):
         cubin = self.nvrtc().compile(provider_cuda.copy_text(), "copy.cu", "sm_90")
         for copy in provider_cuda.COPIES:
-            self.assertIn(provider_cuda.copy_entry(*copy).encode(), cubin)
+            for early in (False, True):
+                self.assertIn(provider_cuda.copy_entry(copy, early).encode() + bytes(1), cubin)
+
+    def test_the_copies_are_those_of_the_tuners_floor(self):
+        with open(os.path.join(_ROOT, "kernel_templates", "copy.cpp"), encoding="utf-8") as file:
+            found = re.findall(r'\{(\d+), (\d+), "nc", "(cs|default)"\}', file.read())
+        self.assertEqual({(int(t), int(p), store == "cs") for t, p, store in found},
+                         set(provider_cuda.COPIES))
+
+    def test_the_launch_structs_are_as_large_as_the_drivers(self):
+        self.assertEqual(ctypes.sizeof(nvrtc._Attribute), 72)
+        self.assertEqual(ctypes.sizeof(nvrtc._Config), 56)
+        self.assertEqual(nvrtc._Config.attributes.offset, 40)
 
     def test_the_fixed_kernels_compile_for_every_h_they_accept(self):
         nvrtc = self.nvrtc()
         with open(os.path.join(_HERE, "fixed.cu"), encoding="utf-8") as file:
             text = file.read()
-        for cols in (32, 256, 8192):
+        for cols in (32, 1024, 2048, 8192):
             cubin = nvrtc.compile(text, "fixed.cu", "sm_90", [f"-DROW_LENGTH={cols}"])
             for name, (_, _, accepted) in provider_cuda.FIXED.items():
-                self.assertTrue(cols not in accepted or name.encode() in cubin, (name, cols))
+                self.assertEqual(cols in accepted or name == "safe_f16x8",
+                                 name.encode() + bytes(1) in cubin, (name, cols))
 
     def test_triton_blocks_are_powers_of_two_that_fit(self):
         self.assertEqual([provider_triton.block_of(h) for h in (1, 2, 3, 1024, 1025)],
                          [1, 2, 4, 1024, 2048])
         self.assertEqual(provider_triton.warps_for(1024), [4, 8, 16, 32])
+        self.assertEqual(provider_triton.warps_for(256), [4, 8])
+        self.assertEqual(provider_triton.warps_for(16), [4])
         self.assertEqual(provider_triton.warps_for(131072), [16, 32])
         self.assertEqual(provider_triton.warps_for(262144), [])
+
+
+    def test_triton_programs_are_listed_once_in_the_order_of_the_shapes(self):
+        listed = [Shape("f16", 8, 16), Shape("f8e4m3", 8, 16), Shape("f32", 8, 256),
+                  Shape("f16", 9, 16)]
+        self.assertEqual(provider_triton.programs(listed),
+                         [["f16", 16, 4], ["f32", 256, 4], ["f32", 256, 8]])
 
 
 class HeaderTest(unittest.TestCase):

@@ -5,6 +5,7 @@ import contextlib
 import io
 import types
 import unittest
+import unittest.mock
 
 import compare
 import gpu
@@ -17,8 +18,10 @@ from shapes import Shape
 class FakeGraph:
     def __init__(self, variant):
         self._us, self._wrong, self._queued = variant.facts["fake_us"], variant.facts.get("bad"), 0
+        self.checked = False
 
     def wrong(self):
+        self.checked = True
         return self._wrong
 
     def enqueue(self):
@@ -32,9 +35,9 @@ class FakeGraph:
 class FakeBench:
     @contextlib.contextmanager
     def problem(self, shape):
-        yield types.SimpleNamespace(shape=shape, x=[], y=[], sets=2, calls=4, flushed=False)
+        yield types.SimpleNamespace(shape=shape, x=[], y=[], sets=2, plan=gpu.Plan(2**28))
 
-    def capture(self, problem, variant):
+    def capture(self, problem, variant, calls, flushed):
         if "error" in variant.facts:
             raise RuntimeError(variant.facts["error"])
         return FakeGraph(variant)
@@ -73,6 +76,25 @@ class MeasureTest(unittest.TestCase):
         cell = self.measured(Fake("a", {"fake_us": 1.0, "bad": "row 3"}, {"fake_us": 2.0}))["a"]
         self.assertEqual(cell["us"], 2.0)
         self.assertEqual(cell["complaints"], ["v0: wrong: row 3"])
+
+    def test_what_counts_is_checked_in_the_graph_that_was_timed(self):
+        graphs = []
+
+        class Watching(FakeBench):
+            def capture(self, problem, variant, calls, flushed):
+                graphs.append(FakeGraph(variant))
+                return graphs[-1]
+
+        measure.measure(Shape("f32", 4, 8), [Fake("a", {"fake_us": 2.0}, {"fake_us": 9.0})],
+                        Watching(), 5, {})
+        self.assertEqual([graph.checked for graph in graphs], [False, False, True])
+
+    def test_the_right_ones_near_the_fastest_right_one_reach_the_rounds(self):
+        fakes = [{"fake_us": 1.0, "bad": "row 3"}, {"fake_us": 2.0}, {"fake_us": 2.03},
+                 {"fake_us": 2.05}]
+        with unittest.mock.patch.object(measure, "_rounds", wraps=measure._rounds) as rounds:
+            self.measured(Fake("a", *fakes))
+        self.assertEqual(len(rounds.call_args[0][0]), 2)
 
     def test_skips_failures_and_absence_say_why(self):
         cells = self.measured(Fake("a"), Fake("b", {"error": "no image\nmore"}),
@@ -129,14 +151,26 @@ class RunTest(unittest.TestCase):
 class GpuPlanTest(unittest.TestCase):
     def test_the_sets_exceed_the_rotation_and_every_set_is_used_alike(self):
         for size in (2 * 4096 * 256 * 4, 2 * 8192 * 8192 * 4, 2 * 8 * 1024 * 4):
-            sets, calls, flushed = gpu.plan(size)
-            self.assertGreaterEqual(sets * size, gpu.ROTATION_BYTES)
-            self.assertEqual(calls % sets, 0)
+            plan = gpu.Plan(size)
+            self.assertGreaterEqual(plan.sets * size, gpu.ROTATION_BYTES)
+            calls, flushed = plan.final(max(1.5, size / 4e6))
+            self.assertEqual(calls % plan.sets, 0)
             self.assertLessEqual(calls, gpu.MOST_CALLS)
             self.assertFalse(flushed)
 
     def test_tiny_shapes_are_flushed_instead(self):
-        self.assertEqual(gpu.plan(32), (gpu.MOST_CALLS, gpu.MOST_CALLS, True))
+        plan = gpu.Plan(32)
+        self.assertEqual((plan.sets, plan.final(1.0)), (gpu.MOST_CALLS, (gpu.MOST_CALLS, True)))
+
+    def test_a_slow_call_takes_fewer_turns_and_a_very_slow_one_a_part_of_one(self):
+        plan = gpu.Plan(2 * 131072 * 4)  # 287 sets
+        self.assertEqual(plan.final(2.0), (3 * plan.sets, False))
+        self.assertEqual(plan.final(7.5), (plan.sets, False))
+        self.assertEqual(plan.final(146.0), (14, True))
+
+    def test_a_screen_is_short_and_flushed_unless_it_takes_every_set(self):
+        self.assertEqual(gpu.Plan(2 * 8 * 1024 * 4).screen(), (gpu.SCREEN_US, True))
+        self.assertEqual(gpu.Plan(2 * 8192 * 8192 * 4).screen(), (4, False))
 
 
 if __name__ == "__main__":
