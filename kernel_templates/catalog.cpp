@@ -6,6 +6,7 @@
 #include <rowsmith/text.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace rowsmith {
 
@@ -48,8 +49,16 @@ std::string why_illegal(const Problem& problem, const DeviceFacts& facts, const 
 }
 
 Config default_config(const Problem& problem, const DeviceFacts& facts) {
-  const std::vector<Config> configs = legal_configs(problem, facts);
-  return configs.empty() ? generic_config() : configs.front();
+  Config best = generic_config();
+  double best_rank = std::numeric_limits<double>::infinity();
+  for (const Family* family : catalog()) {
+    for (Config& config : family->space(problem, facts)) {
+      const double rank = family->rank(problem, facts, config);
+      // The first of equals, as in legal_configs.
+      if (rank < best_rank) best_rank = rank, best = std::move(config);
+    }
+  }
+  return best;
 }
 
 Config generic_config() {

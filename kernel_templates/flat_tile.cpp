@@ -93,15 +93,19 @@ class FlatTile final : public Family {
 
   std::vector<Config> space(const Problem& problem, const DeviceFacts& facts) const override {
     if (check_problem(problem) != nullptr) return {};
-    return enumerate(name(), axes(),
-                     [&](const Config& config) { return why_not(problem, facts, config); });
+    return enumerate(
+        name(), axes(),
+        {{"stages", [&](const Config& config) { return shape_why_not(problem, facts, config); }},
+         {"load", [&](const Config& config) { return check_load(problem, config); }}});
   }
 
   std::string why_illegal(const Problem& problem, const DeviceFacts& facts,
                           const Config& config) const override {
     std::string why = check_axes(name(), axes(), config);
     if (!why.empty()) return why;
-    const char* reason = why_not(problem, facts, config);
+    const char* reason = check_problem(problem);
+    if (reason == nullptr) reason = shape_why_not(problem, facts, config);
+    if (reason == nullptr) reason = check_load(problem, config);
     return reason == nullptr ? "" : std::string(name()) + ": " + reason;
   }
 
@@ -130,8 +134,9 @@ class FlatTile final : public Family {
 
  private:
   static const char* check_problem(const Problem& problem);
-  static const char* why_not(const Problem& problem, const DeviceFacts& facts,
-                             const Config& config);
+  // Whatever `load` and `store`.
+  static const char* shape_why_not(const Problem& problem, const DeviceFacts& facts,
+                                   const Config& config);
 };
 
 const char* FlatTile::check_problem(const Problem& problem) {
@@ -140,11 +145,8 @@ const char* FlatTile::check_problem(const Problem& problem) {
   return problem.cols > kWarp * kMostLaneValues ? "the row does not fit a warp" : nullptr;
 }
 
-const char* FlatTile::why_not(const Problem& problem, const DeviceFacts& facts,
-                              const Config& config) {
-  for (const char* reason : {check_problem(problem), check_load(problem, config)}) {
-    if (reason != nullptr) return reason;
-  }
+const char* FlatTile::shape_why_not(const Problem& problem, const DeviceFacts& facts,
+                                    const Config& config) {
   const Tile tile(problem, config);
   if (tile.lanes > 1 && config.number("rows") > 1) return "lanes share one row";
   if (tile.lanes > 1 && tile.unit <= tile.lanes / 2 * tile.chunk) return "more lanes than chunks";

@@ -37,11 +37,9 @@ std::int64_t rows_in_flight(const Problem& problem, const DeviceFacts& facts,
   return facts.l2_bytes * config.number("l2_percent") / 100 / row_bytes;
 }
 
-const char* why_not(const Problem& problem, const DeviceFacts& facts, const Config& config) {
-  for (const char* reason : {check_row_problem(problem), check_pack(problem, facts, config),
-                             check_load(problem, config)}) {
-    if (reason != nullptr) return reason;
-  }
+// Whatever `load` and `store`.
+const char* shape_why_not(const Problem& problem, const DeviceFacts& facts, const Config& config) {
+  if (const char* reason = check_pack(problem, facts, config)) return reason;
   const int threads = config.number("threads"), cluster = config.number("cluster");
   if (cluster > facts.max_cluster) return "the device has no such clusters";
   if (problem.cols / config.number("pack") < 2 * threads * cluster) {
@@ -69,15 +67,20 @@ class OnlineRow final : public Family {
   bool exact() const override { return true; }
 
   std::vector<Config> space(const Problem& problem, const DeviceFacts& facts) const override {
-    return enumerate(name(), axes(),
-                     [&](const Config& config) { return why_not(problem, facts, config); });
+    if (check_row_problem(problem) != nullptr) return {};
+    return enumerate(
+        name(), axes(),
+        {{"start", [&](const Config& config) { return shape_why_not(problem, facts, config); }},
+         {"load", [&](const Config& config) { return check_load(problem, config); }}});
   }
 
   std::string why_illegal(const Problem& problem, const DeviceFacts& facts,
                           const Config& config) const override {
     std::string why = check_axes(name(), axes(), config);
     if (!why.empty()) return why;
-    const char* reason = why_not(problem, facts, config);
+    const char* reason = check_row_problem(problem);
+    if (reason == nullptr) reason = shape_why_not(problem, facts, config);
+    if (reason == nullptr) reason = check_load(problem, config);
     return reason == nullptr ? "" : std::string(name()) + ": " + reason;
   }
 

@@ -11,8 +11,13 @@ RowFamily::RowFamily(const Identity& identity, std::vector<Axis> own_axes)
 }
 
 std::vector<Config> RowFamily::space(const Problem& problem, const DeviceFacts& facts) const {
-  return enumerate(name(), axes_,
-                   [&](const Config& config) { return why_not(problem, facts, config); });
+  if (check_row_problem(problem) != nullptr) return {};
+  return enumerate(
+      name(), axes_,
+      {{"start", [&](const Config& config) { return check_pack(problem, facts, config); }},
+       {"keep", [&](const Config& config) { return check_keep(problem, config); }},
+       {"keep", [&](const Config& config) { return own_why_not(problem, facts, config); }},
+       {"load", [&](const Config& config) { return check_load(problem, config); }}});
 }
 
 std::string RowFamily::why_illegal(const Problem& problem, const DeviceFacts& facts,

@@ -34,7 +34,8 @@ class RowFamily : public Family {
  protected:
   // Lanes that share a row.
   virtual int lanes(const Config& config) const = 0;
-  // What the family asks beside RowSlice: nullptr, or the reason why not.
+  // What the family asks beside RowSlice, whatever `load` and `store`: nullptr, or the reason why
+  // not.
   virtual const char* own_why_not(const Problem& problem, const DeviceFacts& facts,
                                   const Config& config) const = 0;
   // The traits beside RowSlice's.

@@ -25,23 +25,42 @@ bool pack_divides_rows(const Problem& problem, int pack) {
 }  // namespace
 
 std::vector<Config> enumerate(std::string_view family, const std::vector<Axis>& axes,
-                              const std::function<const char*(const Config&)>& why_not) {
+                              const std::vector<Constraint>& constraints) {
+  std::vector<std::vector<const Constraint*>> ending(axes.size());  // by the axis they end at
+  for (const Constraint& constraint : constraints) {
+    const auto last = std::find_if(axes.begin(), axes.end(),
+                                   [&](const Axis& axis) { return axis.name == constraint.last; });
+    ending[static_cast<std::size_t>(last - axes.begin())].push_back(&constraint);
+  }
   std::vector<Config> configs;
   std::vector<std::size_t> at(axes.size(), 0);
   Config point{std::string(family), {}};
   for (const Axis& axis : axes) point.params.emplace_back(axis.name, axis.values[0]);
+  std::size_t changed = 0;  // the first axis that has moved
   while (true) {
-    if (why_not(point) == nullptr) configs.push_back(point);
-    std::size_t axis = axes.size();
-    while (axis > 0) {
-      const auto& values = axes[axis - 1].values;
-      const bool wraps = ++at[axis - 1] == values.size();
-      if (wraps) at[axis - 1] = 0;
-      point.params[axis - 1].second = values[at[axis - 1]];
-      if (!wraps) break;
+    std::size_t axis = changed;
+    while (axis < axes.size() &&
+           std::all_of(ending[axis].begin(), ending[axis].end(),
+                       [&](const Constraint* c) { return c->why_not(point) == nullptr; })) {
+      ++axis;
+    }
+    if (axis == axes.size()) {
+      configs.push_back(point);
       --axis;
     }
-    if (axis == 0) return configs;
+    // Moves on at this axis; those after it begin anew.
+    for (std::size_t i = axis + 1; i < axes.size(); ++i) {
+      at[i] = 0;
+      point.params[i].second = axes[i].values[0];
+    }
+    while (++at[axis] == axes[axis].values.size()) {
+      at[axis] = 0;
+      point.params[axis].second = axes[axis].values[0];
+      if (axis == 0) return configs;
+      --axis;
+    }
+    point.params[axis].second = axes[axis].values[at[axis]];
+    changed = axis;
   }
 }
 

@@ -19,9 +19,16 @@ struct Axis {
   std::vector<std::string_view> values;
 };
 
-// Every point of the axes for which `why_not` answers nullptr, the last axis varying first.
+// Why a config is not legal, or nullptr. Reads no axis after `last`, so that a whole branch of the
+// space can be passed over.
+struct Constraint {
+  std::string_view last;
+  std::function<const char*(const Config&)> why_not;
+};
+
+// Every point of the axes that all constraints let pass, the last axis varying first.
 std::vector<Config> enumerate(std::string_view family, const std::vector<Axis>& axes,
-                              const std::function<const char*(const Config&)>& why_not);
+                              const std::vector<Constraint>& constraints);
 
 // Empty if the config names exactly these axes in this order, with values of theirs; else why not.
 std::string check_axes(std::string_view family, const std::vector<Axis>& axes,

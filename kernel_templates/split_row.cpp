@@ -24,11 +24,9 @@ const std::vector<Axis>& axes() {
   return all;
 }
 
-const char* why_not(const Problem& problem, const DeviceFacts& facts, const Config& config) {
-  for (const char* reason : {check_row_problem(problem), check_pack(problem, facts, config),
-                             check_load(problem, config)}) {
-    if (reason != nullptr) return reason;
-  }
+// Whatever `load` and `store`.
+const char* shape_why_not(const Problem& problem, const DeviceFacts& facts, const Config& config) {
+  if (const char* reason = check_pack(problem, facts, config)) return reason;
   if (problem.layout.in_place) return "dst holds partial results while src is still read";
   const std::int64_t pack = config.number("pack"), pieces = config.number("pieces");
   const auto out_bytes = static_cast<std::int64_t>(size_of(problem.out));
@@ -56,15 +54,20 @@ class SplitRow final : public Family {
   bool exact() const override { return true; }
 
   std::vector<Config> space(const Problem& problem, const DeviceFacts& facts) const override {
-    return enumerate(name(), axes(),
-                     [&](const Config& config) { return why_not(problem, facts, config); });
+    if (check_row_problem(problem) != nullptr) return {};
+    return enumerate(
+        name(), axes(),
+        {{"start", [&](const Config& config) { return shape_why_not(problem, facts, config); }},
+         {"load", [&](const Config& config) { return check_load(problem, config); }}});
   }
 
   std::string why_illegal(const Problem& problem, const DeviceFacts& facts,
                           const Config& config) const override {
     std::string why = check_axes(name(), axes(), config);
     if (!why.empty()) return why;
-    const char* reason = why_not(problem, facts, config);
+    const char* reason = check_row_problem(problem);
+    if (reason == nullptr) reason = shape_why_not(problem, facts, config);
+    if (reason == nullptr) reason = check_load(problem, config);
     return reason == nullptr ? "" : std::string(name()) + ": " + reason;
   }
 

@@ -49,10 +49,9 @@ struct Shape {
   }
 };
 
-const char* why_not(const Problem& problem, const DeviceFacts& facts, const Config& config) {
-  for (const char* reason : {check_row_problem(problem), check_pack(problem, facts, config)}) {
-    if (reason != nullptr) return reason;
-  }
+// Whatever `store`.
+const char* shape_why_not(const Problem& problem, const DeviceFacts& facts, const Config& config) {
+  if (const char* reason = check_pack(problem, facts, config)) return reason;
   if (facts.kind != "host" && facts.capability < 90) return "the device has no bulk copies";
   const std::int64_t pack = config.number("pack");
   if (pack * static_cast<std::int64_t>(size_of(problem.in)) != kPackBytes) {
@@ -87,15 +86,24 @@ class StagedRow final : public Family {
   bool exact() const override { return true; }
 
   std::vector<Config> space(const Problem& problem, const DeviceFacts& facts) const override {
-    return enumerate(name(), axes(),
-                     [&](const Config& config) { return why_not(problem, facts, config); });
+    if (check_row_problem(problem) != nullptr) return {};
+    // One pack is 16 bytes: the others need not be looked at.
+    std::vector<Axis> narrowed = axes();
+    const std::string pack = std::to_string(kPackBytes / static_cast<int>(size_of(problem.in)));
+    std::find_if(narrowed.begin(), narrowed.end(), [](const Axis& axis) {
+      return axis.name == "pack";
+    })->values = {pack};
+    return enumerate(
+        name(), narrowed,
+        {{"start", [&](const Config& config) { return shape_why_not(problem, facts, config); }}});
   }
 
   std::string why_illegal(const Problem& problem, const DeviceFacts& facts,
                           const Config& config) const override {
     std::string why = check_axes(name(), axes(), config);
     if (!why.empty()) return why;
-    const char* reason = why_not(problem, facts, config);
+    const char* reason = check_row_problem(problem);
+    if (reason == nullptr) reason = shape_why_not(problem, facts, config);
     return reason == nullptr ? "" : std::string(name()) + ": " + reason;
   }
 

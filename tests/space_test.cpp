@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The enumeration of spaces, and the agreement of each family's space with its why_illegal.
+#include "kernel_templates/space.h"
+
+#include "kernel_templates/catalog.h"
+#include "runtime/devices.h"
+
+#include <rowsmith/text.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace rowsmith {
+namespace {
+
+const std::vector<Axis>& axes() {
+  static const std::vector<Axis> all{
+      {"a", {"1", "2", "3"}}, {"b", {"1", "2"}}, {"c", {"1", "2", "3", "4"}}, {"d", {"1", "2"}}};
+  return all;
+}
+
+std::vector<std::string> texts(const std::vector<Config>& configs) {
+  std::vector<std::string> result;
+  for (const Config& config : configs) result.push_back(to_string(config));
+  return result;
+}
+
+// By a filter at the last axis alone, which passes nothing over.
+std::vector<std::string> filtered(const std::vector<Constraint>& constraints) {
+  return texts(enumerate("f", axes(), {{"d", [&](const Config& config) {
+                                          for (const Constraint& c : constraints) {
+                                            if (const char* why = c.why_not(config)) return why;
+                                          }
+                                          return static_cast<const char*>(nullptr);
+                                        }}}));
+}
+
+TEST(Space, HoldsEveryPointInOrderWhereNothingIsForbidden) {
+  const std::vector<std::string> all = texts(enumerate("f", axes(), {}));
+  EXPECT_EQ(all.size(), 48u);
+  EXPECT_EQ(all.front(), "f:a=1,b=1,c=1,d=1");
+  EXPECT_EQ(all[1], "f:a=1,b=1,c=1,d=2");
+  EXPECT_EQ(all.back(), "f:a=3,b=2,c=4,d=2");
+}
+
+TEST(Space, PassesOverBranchesWithoutLosingAPoint) {
+  const auto refuses = [](const char* axis, int value) {
+    return [axis, value](const Config& config) {
+      return config.number(axis) == value ? "no" : nullptr;
+    };
+  };
+  const auto sum_is_even = [](const Config& config) {
+    return (config.number("a") + config.number("c")) % 2 ? "odd" : nullptr;
+  };
+  const std::vector<std::vector<Constraint>> cases{
+      {{"a", refuses("a", 1)}},
+      {{"a", refuses("a", 3)}, {"b", refuses("b", 2)}},
+      {{"b", refuses("b", 1)}, {"c", sum_is_even}, {"d", refuses("d", 2)}},
+      {{"c", sum_is_even}, {"a", refuses("a", 2)}},
+  };
+  for (const auto& constraints : cases) {
+    EXPECT_EQ(texts(enumerate("f", axes(), constraints)), filtered(constraints));
+  }
+  EXPECT_TRUE(enumerate("f", axes(), {{"a", [](const Config&) { return "no"; }}}).empty());
+}
+
+TEST(Space, OfEveryFamilyHoldsWhatItCallsLegal) {
+  for (const int arch : {75, 90, 120}) {
+    const DeviceFacts facts = nominal_facts(arch);
+    for (const std::int64_t cols : {7, 1000, 50257}) {
+      for (const bool in_place : {false, true}) {
+        Problem problem = contiguous_problem(DType::kF16, DType::kF16, 64, cols);
+        problem.layout.in_place = in_place;
+        for (const Family* family : catalog()) {
+          for (const Config& config : family->space(problem, facts)) {
+            ASSERT_EQ(family->why_illegal(problem, facts, config), "") << to_string(config);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Space, DefaultIsTheFirstOfTheRankedSpace) {
+  for (const std::int64_t cols : {1, 7, 257, 4096, 50257, 262144, 1000003}) {
+    for (const DType dtype : {DType::kF32, DType::kF16, DType::kF8E4M3, DType::kF64}) {
+      const Problem problem = contiguous_problem(dtype, dtype, 64, cols);
+      EXPECT_EQ(default_config(problem, nominal_facts(90)),
+                legal_configs(problem, nominal_facts(90)).front());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rowsmith
