@@ -11,8 +11,8 @@ namespace rs {
 
 // The sum is relative to a reference that lags behind the maximum: it is raised, and the sum
 // rescaled, only once the maximum has outgrown it by kSlack. Each rescale then shrinks what came
-// before, with its error, 2^-8 times, however often the maximum moves; and exponentials stay below
-// e^kSlack. A reference is common to what is summed, so it need not be the maximum.
+// before, with its error, at least 2^-5 times, however often the maximum moves; and exponentials
+// stay below e^kSlack. A reference is common to what is summed, so it need not be the maximum.
 template <class In>
 struct OnlineLane {
   using Exp = Exponential<In>;

@@ -2,33 +2,13 @@
 //
 // PackWalk: a stretch of a row's packs that lanes walk with a stride, kUnroll packs in flight each,
 // for families that read a row twice rather than hold it.
-// Traits used: In, Out, kCols, kPack, kLanes, kAnyStart, kLoad, kStore, kUnroll.
+// Traits used: those of RowPacks, and Out, kLanes, kLoad, kStore, kUnroll.
 #pragma once
 
 #include "online.cuh"
+#include "row_packs.cuh"
 
 namespace rs {
-
-// Where a row's packs begin: the elements before the first pack border, and the packs after it.
-template <class C>
-struct RowPacks {
-  static constexpr int kPack = C::kPack;
-  int head = 0;
-  i64 packs = 0;
-
-  ROWSMITH_DEVICE explicit RowPacks(const typename C::In* src) {
-    if constexpr (C::kAnyStart && kPack > 1) {
-      const u32 offset =
-          static_cast<u32>(reinterpret_cast<u64>(src) / sizeof(typename C::In)) % kPack;
-      head = offset == 0 ? 0 : kPack - static_cast<int>(offset);
-      if (head > C::kCols) head = C::kCols;
-    }
-    packs = (C::kCols - head) / kPack;
-  }
-  // Elements outside of packs, at most 2 (kPack - 1): the head first, then the tail.
-  ROWSMITH_DEVICE int edges() const { return static_cast<int>(C::kCols - packs * kPack); }
-  ROWSMITH_DEVICE i64 edge_column(int e) const { return e < head ? e : e + packs * kPack; }
-};
 
 template <class C>
 struct PackWalk {

@@ -17,6 +17,7 @@
 
 #include "online.cuh"
 #include "params.cuh"
+#include "row_packs.cuh"
 
 namespace rs {
 
@@ -33,13 +34,12 @@ struct StagedRow {
   static constexpr int kPack = C::kPack, kThreads = C::kThreads, kWarps = kThreads / 32;
   static_assert(kPack * sizeof(In) == 16 && kThreads % 32 == 0, "bulk copies; whole warps");
 
-  static constexpr bool kHeads = C::kAnyStart;
   static constexpr int kMaxPacks = C::kCols / kPack;
   static constexpr int kSlicePacks = (kMaxPacks + C::kCluster - 1) / C::kCluster;
   static constexpr int kChunkPacks = C::kUnroll * kThreads;
   static constexpr int kChunks = (kSlicePacks + kChunkPacks - 1) / kChunkPacks;
   static constexpr int kMaxEdges =
-      kHeads ? (C::kCols < 2 * (kPack - 1) ? C::kCols : 2 * (kPack - 1)) : C::kCols % kPack;
+      C::kAnyStart ? (C::kCols < 2 * (kPack - 1) ? C::kCols : 2 * (kPack - 1)) : C::kCols % kPack;
   static_assert(kMaxEdges <= 32, "an edge element a lane");
 
   // Shared memory: arrivals (of two merges in turn, then of the ring's chunks), two sets of parts,
@@ -60,23 +60,12 @@ struct StagedRow {
         first(block_index() / C::kCluster),
         step(block_count() / C::kCluster) {}
 
-  // Where a row's packs begin and how many of them are this block's.
-  struct Span {
-    int head, packs, slice;
-  };
   ROWSMITH_DEVICE const In* src_row(i64 row) const {
     return static_cast<const In*>(p.src) + row * p.src_stride;
   }
-  ROWSMITH_DEVICE Span span_of(i64 row) const {
-    Span span{0, kMaxPacks, 0};
-    if constexpr (kHeads) {
-      const u32 offset = static_cast<u32>(reinterpret_cast<u64>(src_row(row)) / sizeof(In)) % kPack;
-      span.head = offset == 0 ? 0 : kPack - static_cast<int>(offset);
-      if (span.head > C::kCols) span.head = C::kCols;
-      span.packs = (C::kCols - span.head) / kPack;
-    }
-    span.slice = between(span.packs - rank * kSlicePacks, kSlicePacks);
-    return span;
+  // This block's share of a row's packs.
+  ROWSMITH_DEVICE int slice_of(const RowPacks<C>& packs) const {
+    return between(static_cast<int>(packs.packs) - rank * kSlicePacks, kSlicePacks);
   }
   ROWSMITH_DEVICE static int between(int value, int most) {
     return value < 0 ? 0 : value < most ? value : most;
@@ -98,39 +87,38 @@ struct StagedRow {
   // By one thread: starts the copies of this block's slice of the row, if there is such a row.
   ROWSMITH_DEVICE void start_row(i64 row, int stage) const {
     if (row >= p.rows) return;
-    const Span span = span_of(row);
-    const In* src = src_row(row) + span.head + rank * kSlicePacks * kPack;
+    const RowPacks<C> packs(src_row(row));
+    const In* src = src_row(row) + packs.head + rank * kSlicePacks * kPack;
+    const int slice = slice_of(packs);
+    ROWSMITH_NO_UNROLL
     for (int chunk = 0; chunk < kChunks; ++chunk) {
       const int at = chunk * kChunkPacks;
-      const auto bytes = static_cast<u32>(between(span.slice - at, kChunkPacks)) * 16;
+      const auto bytes = static_cast<u32>(between(slice - at, kChunkPacks)) * 16;
       Arrival* const arrival = chunk_arrival(stage, chunk);
       arrival_expect(arrival, bytes);
       if (bytes > 0) bulk_read(arrival, stage_base(stage) + at * 16, src + at * kPack, bytes);
     }
   }
 
-  // The edge element of this lane: the head first, then the tail. The last block has them.
-  ROWSMITH_DEVICE int edge_column(const Span& span) const {
-    return thread < span.head ? thread : thread + span.packs * kPack;
-  }
-  ROWSMITH_DEVICE bool has_edge(const Span& span) const {
-    return rank == C::kCluster - 1 && thread < C::kCols - span.packs * kPack;
+  // The last block has the elements outside of packs, one a lane.
+  ROWSMITH_DEVICE bool has_edge(const RowPacks<C>& packs) const {
+    return rank == C::kCluster - 1 && thread < packs.edges();
   }
   ROWSMITH_DEVICE Acc read_edge(i64 row) const {
     if (kMaxEdges == 0 || row >= p.rows) return minus_infinity<Acc>();
-    const Span span = span_of(row);
-    return has_edge(span) ? load_one<In, 0>(src_row(row) + edge_column(span))
-                          : minus_infinity<Acc>();
+    const RowPacks<C> packs(src_row(row));
+    return has_edge(packs) ? load_one<In, 0>(src_row(row) + packs.edge_column(thread))
+                           : minus_infinity<Acc>();
   }
 
-  ROWSMITH_DEVICE Part<Acc> read_row(const Span& span, int stage, u32 parity, Acc edge) const {
+  ROWSMITH_DEVICE Part<Acc> read_row(int slice, int stage, u32 parity, Acc edge) const {
     OnlineLane<In> lane;
     if constexpr (kMaxEdges > 0) lane.put_one(edge);
     const char* base = stage_base(stage) + thread * 16;
     ROWSMITH_NO_UNROLL
     for (int chunk = 0; chunk < kChunks; ++chunk) {
       arrival_wait(chunk_arrival(stage, chunk), parity);
-      if ((chunk + 1) * kChunkPacks <= span.slice) {
+      if ((chunk + 1) * kChunkPacks <= slice) {
         Raw<16> raw[C::kUnroll];
         ROWSMITH_UNROLL
         for (int k = 0; k < C::kUnroll; ++k) {
@@ -141,7 +129,7 @@ struct StagedRow {
         ROWSMITH_NO_UNROLL
         for (int k = 0; k < C::kUnroll; ++k) {
           const int at = chunk * kChunkPacks + k * kThreads;
-          if (at + thread >= span.slice) break;
+          if (at + thread >= slice) break;
           const Raw<16> raw[1] = {load_shared(base + at * 16)};
           lane.template put_packs<kPack>(raw);
         }
@@ -150,18 +138,19 @@ struct StagedRow {
     return lane.warp_part();
   }
 
-  ROWSMITH_DEVICE void write_row(i64 row, const Span& span, int stage, Acc edge,
+  ROWSMITH_DEVICE void write_row(i64 row, const RowPacks<C>& packs, int stage, Acc edge,
                                  const Part<Acc>& whole) const {
     const Acc scale = normal_or_zero(div_rn(out_scale<Acc>(p), whole.sum));
     Out* dst = static_cast<Out*>(p.dst) + row * p.dst_stride;
-    Out* body = dst + span.head + (rank * kSlicePacks + thread) * kPack;
+    const int slice = slice_of(packs);
+    Out* body = dst + packs.head + (rank * kSlicePacks + thread) * kPack;
     const char* base = stage_base(stage) + thread * 16;
     ROWSMITH_NO_UNROLL
     for (int chunk = 0; chunk < kChunks; ++chunk) {
       ROWSMITH_UNROLL
       for (int k = 0; k < C::kUnroll; ++k) {
         const int at = chunk * kChunkPacks + k * kThreads;
-        if (at + thread >= span.slice) continue;
+        if (at + thread >= slice) continue;
         Acc v[kPack];
         unpack<In, kPack>(load_shared(base + at * 16), v);
         ROWSMITH_UNROLL
@@ -169,8 +158,8 @@ struct StagedRow {
         store<C::kStore, kPack * sizeof(Out)>(body + at * kPack, pack<Out, kPack>(v));
       }
     }
-    if (kMaxEdges > 0 && has_edge(span)) {
-      store_one<Out, C::kStore>(dst + edge_column(span),
+    if (kMaxEdges > 0 && has_edge(packs)) {
+      store_one<Out, C::kStore>(dst + packs.edge_column(thread),
                                 mul(Exp::of(edge, whole.reference), scale));
     }
   }
@@ -179,6 +168,7 @@ struct StagedRow {
     if (thread == 0) {  // 1
       for (int i = 0; i < 2 + C::kStages * kChunks; ++i) arrival_init(merge_arrival(i));
       arrivals_ready();
+      ROWSMITH_NO_UNROLL
       for (int n = 0; n < C::kStages; ++n) start_row(first + n * step, n);
     }
     if constexpr (C::kCluster > 1) {
@@ -193,9 +183,9 @@ struct StagedRow {
     for (i64 row = first; row < p.rows; row += step, ++merges) {
       const u32 turn = merges % 2;
       const Acc next_edge = read_edge(row + step);
-      const Span span = span_of(row);
-      const Part<Acc> mine = read_row(span, stage, parity, edge);  // 2
-      Part<Acc> whole;                                             // 3
+      const RowPacks<C> packs(src_row(row));
+      const Part<Acc> mine = read_row(slice_of(packs), stage, parity, edge);  // 2
+      Part<Acc> whole;                                                        // 3
       if constexpr (C::kCluster > 1) {
         whole = merge_cluster<In, kWarps, C::kCluster>(mine, parts(turn), merge_arrival(turn),
                                                        merges / 2 % 2);
@@ -205,7 +195,7 @@ struct StagedRow {
       if (C::kStages > 1 && thread == 0 && row != first) {
         start_row(row + (C::kStages - 1) * step, stage == 0 ? C::kStages - 1 : stage - 1);
       }
-      write_row(row, span, stage, edge, whole);  // 4
+      write_row(row, packs, stage, edge, whole);  // 4
       edge = next_edge;
       if (++stage == C::kStages) stage = 0, parity ^= 1;
     }
