@@ -196,12 +196,25 @@ TEST(Search, OfOneCandidateTimesIt) {
 }
 
 TEST(Search, SpendsLessThanTwoSamplesOnMostOfALargeSpace) {
-  std::vector<double> times;
-  for (int i = 0; i < 500; ++i) times.push_back(100 + i);
-  Bench bench(times);
-  bench.with(noise(0.01, 7)).run();
-  EXPECT_LT(bench.all_taken(), 1000);
-  EXPECT_EQ(bench.search().screened(), 500u);
+  for (const std::size_t count : {500, 1000, 2000}) {
+    std::vector<double> times;
+    for (std::size_t i = 0; i < count; ++i) times.push_back(100 + static_cast<double>(i));
+    Bench bench(times);
+    bench.with(noise(0.01, 7)).run();
+    EXPECT_LT(bench.all_taken(), 2 * static_cast<int>(count));
+    EXPECT_EQ(bench.search().screened(), count);
+  }
+}
+
+TEST(Search, TellsTheBestSoFarAfterEverySample) {
+  Bench bench({100, 90, 60, 80});
+  EXPECT_FALSE(bench.search().best_ns());
+  EXPECT_FALSE(bench.run(2).search().best_ns());  // the default is not screened to the end
+  for (const double best : {100, 90, 60, 60}) {
+    EXPECT_DOUBLE_EQ(*bench.run(best == 100 ? 1 : 3).search().best_ns(), best);
+  }
+  bench.run().search().reject(2);
+  EXPECT_DOUBLE_EQ(*bench.search().best_ns(), 100);  // of the finalists that are left
 }
 
 }  // namespace

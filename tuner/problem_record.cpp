@@ -100,8 +100,7 @@ void ProblemTuner::show_progress() const {
   if (!search_->samples(chosen_.default_index).empty()) {
     progress.default_ns = whole_ns(median_ns(chosen_.default_index));
   }
-  const std::optional<Search::Verdict> verdict = search_->verdict();
-  if (verdict) progress.best_ns = whole_ns(median_ns(verdict->winner));
+  if (const std::optional<double> best = search_->best_ns()) progress.best_ns = whole_ns(*best);
   settings_.progress(progress);
 }
 

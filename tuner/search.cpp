@@ -78,6 +78,19 @@ std::size_t Search::screened() const {
   return stage_ == Stage::kScreening ? position_ : order_.size();
 }
 
+std::optional<double> Search::best_ns() const {
+  double best = best_;
+  if (finals_count()) {
+    best = 0;
+    for (const std::size_t i : finalists_) {
+      if (!stands(i) || candidates_[i].finals.empty()) continue;
+      const double middle = median(candidates_[i].finals);
+      best = best == 0 ? middle : std::min(best, middle);
+    }
+  }
+  return best > 0 ? std::optional(best) : std::nullopt;
+}
+
 const std::vector<double>& Search::samples(std::size_t candidate) const {
   const Candidate& it = candidates_[candidate];
   return finals_count() && !it.finals.empty() ? it.finals : it.screening;

@@ -61,6 +61,9 @@ class Search {
   const std::vector<std::size_t>& finalists() const { return finalists_; }
   // Screened to the end, cut or rejected.
   std::size_t screened() const;
+  // The time of the best so far, for progress: cheap at any time, unlike verdict(). nullopt before
+  // the first candidate is screened to the end.
+  std::optional<double> best_ns() const;
   // Samples of the candidate: of the finals where it was in them, else of the screening.
   const std::vector<double>& samples(std::size_t candidate) const;
 
