@@ -9,6 +9,8 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <string>
+#include <vector>
 
 namespace rowsmith {
 namespace {
@@ -215,6 +217,52 @@ TEST(Search, TellsTheBestSoFarAfterEverySample) {
   }
   bench.run().search().reject(2);
   EXPECT_DOUBLE_EQ(*bench.search().best_ns(), 100);  // of the finalists that are left
+}
+
+// The events of a run, as "kind candidate [rule]".
+std::vector<std::string> told(Bench& bench, int most_samples = 1 << 20) {
+  std::vector<std::string> lines;
+  bench.search().on_event([&](const SearchEvent& event) {
+    lines.push_back(to_string(event.kind) + (" " + std::to_string(event.candidate)));
+    if (event.rule != SearchEvent::Rule::kNone)
+      lines.back() += std::string(" ") + to_string(event.rule);
+  });
+  bench.run(most_samples);
+  return lines;
+}
+
+TEST(Search, TellsEveryDecisionInOrder) {
+  SearchOptions options;
+  options.finalists = 1;
+  options.final_rounds = 7;
+  Bench bench({100, 7000, 150, 90, 98, 120}, 0, options);
+  EXPECT_EQ(told(bench),
+            (std::vector<std::string>{"screened 0", "cut 1 first sample", "cut 2 least sample",
+                                      "screened 3", "screened 4", "cut 5 least sample",
+                                      "cut 4 finalist count", "finals 3", "round 3", "round 3",
+                                      "round 3", "round 3", "round 3", "round 3", "round 3"}));
+  const auto verdict = bench.search().verdict();
+  EXPECT_EQ(verdict->rule, SearchEvent::Rule::kFaster);
+  EXPECT_DOUBLE_EQ(verdict->against_default->ratio, 0.9);
+}
+
+TEST(Search, TellsWhichFinalistsLeaveAndThatTheTimeIsUp) {
+  SearchOptions options;
+  options.screen_samples = 1;
+  Bench leaving({100, 110, 90}, 0, options);
+  const std::vector<std::string> lines = told(leaving, 3 + 2 * 6);
+  EXPECT_EQ(lines[2], "screened 2");
+  EXPECT_EQ(lines[3], "cut 1 finalist band");
+  Bench close({120, 100, 110}, 0, options);
+  EXPECT_EQ(told(close, 3 + 3 * 6).back(), "left 2");
+  Bench stopped({100, 90});
+  std::vector<std::string> last;
+  told(stopped, 4);
+  stopped.search().on_event(
+      [&](const SearchEvent& event) { last.push_back(to_string(event.kind)); });
+  stopped.search().stop();
+  stopped.search().stop();
+  EXPECT_EQ(last, std::vector<std::string>{"stopped"});
 }
 
 }  // namespace

@@ -139,6 +139,33 @@ TEST_F(TuneTest, ReportsProgressUpToTheLastCandidate) {
   EXPECT_GT(seen.back().floor_ns, 0);
 }
 
+TEST_F(TuneTest, ExplainsTheSearchFromRanksToVerdict) {
+  std::vector<SearchEvent> events;
+  TuneSettings explaining = settings();
+  explaining.explain = [&](const SearchEvent& event) { events.push_back(event); };
+  takes(other(3), 700);
+  does(other(1), Fault::kDropsNan);
+  tune_with(explaining);
+  std::map<SearchEvent::Kind, std::size_t> counts;
+  for (const SearchEvent& event : events) ++counts[event.kind];
+  using Kind = SearchEvent::Kind;
+  EXPECT_EQ(counts[Kind::kRanked], chosen_.configs.size());
+  EXPECT_EQ(counts[Kind::kCompiled], chosen_.configs.size());
+  EXPECT_EQ(counts[Kind::kDropped], 1u);
+  EXPECT_EQ(counts[Kind::kRound], 9u);
+  for (std::size_t i = 0; i < chosen_.configs.size(); ++i) {
+    EXPECT_EQ(events[i].kind, Kind::kRanked);
+    EXPECT_EQ(events[i].config, to_string(chosen_.configs[i]));
+    EXPECT_EQ(events[i].is_default, i == chosen_.default_index);
+  }
+  const SearchEvent& verdict = events.back();
+  EXPECT_EQ(verdict.kind, Kind::kVerdict);
+  EXPECT_EQ(verdict.candidate, other(3));
+  EXPECT_EQ(verdict.rule, SearchEvent::Rule::kFaster);
+  ASSERT_EQ(verdict.rivals.size(), 1u);
+  EXPECT_DOUBLE_EQ(verdict.rivals[0].ratio, 0.7);
+}
+
 // Forty problems that differ in S.
 class TuneListTest : public TuneTest {
  protected:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is told of a problem: the winner's record with its evidence, and progress on the way there.
+// What is told of a problem: the winner's record with its evidence; progress and decisions on the
+// way there.
 #include "runtime/log.h"
 #include "tuner/problem_tuner.h"
 
@@ -102,6 +103,48 @@ void ProblemTuner::show_progress() const {
   }
   if (const std::optional<double> best = search_->best_ns()) progress.best_ns = whole_ns(*best);
   settings_.progress(progress);
+}
+
+void ProblemTuner::explain(SearchEvent event) const {
+  if (!settings_.explain) return;
+  event.problem = settings_.problem_index;
+  event.config = to_string(chosen_.configs[event.candidate]);
+  event.is_default = event.candidate == chosen_.default_index;
+  settings_.explain(event);
+}
+
+void ProblemTuner::explain_ranks() const {
+  for (std::size_t i = 0; i < chosen_.configs.size(); ++i) {
+    SearchEvent event;
+    event.kind = SearchEvent::Kind::kRanked;
+    event.candidate = i;
+    explain(std::move(event));
+  }
+}
+
+void ProblemTuner::explain_build(std::size_t i) const {
+  const KernelResources resources = built_[i].kernel->resources();
+  SearchEvent event;
+  event.kind = SearchEvent::Kind::kCompiled;
+  event.candidate = i;
+  event.registers = resources.registers;
+  event.spill_bytes = resources.spill_bytes;
+  explain(std::move(event));
+}
+
+void ProblemTuner::explain_verdict(const Search::Verdict& verdict) const {
+  SearchEvent event;
+  event.kind = SearchEvent::Kind::kVerdict;
+  event.candidate = verdict.winner;
+  event.rule = verdict.rule;
+  event.samples = search_->samples(verdict.winner).size();
+  event.ns = median_ns(verdict.winner);
+  if (verdict.against_default) {
+    const PairedComparison& it = *verdict.against_default;
+    event.rivals = {
+        {verdict.fastest, median_ns(verdict.fastest), it.ratio, it.interval.low, it.interval.high}};
+  }
+  explain(std::move(event));
 }
 
 }  // namespace rowsmith

@@ -92,8 +92,12 @@ bool ProblemTuner::prepare() {
                             [this] { return time_is_up(); });
   candidates_.resize(built_.size());
   search_.emplace(plan_.search, built_.size(), chosen_.default_index);
+  if (settings_.explain)
+    search_->on_event([this](SearchEvent event) { explain(std::move(event)); });
+  explain_ranks();
   for (std::size_t i = 0; i < built_.size() && !ended_; ++i) {
     if (built_[i].status.ok()) {
+      explain_build(i);
       candidates_[i].plan = make_plan(problem, facts_, chosen_.configs[i], built_[i].kernel);
     } else {
       reject(i, built_[i].status);
@@ -246,7 +250,10 @@ void ProblemTuner::conclude() {
     const std::optional<Search::Verdict> verdict = search_->verdict();
     if (!verdict) {
       end_with(TuneOutcome::State::kFailed, why_none_stands());
-    } else if (confirm(verdict->winner)) {
+      return;
+    }
+    explain_verdict(*verdict);
+    if (confirm(verdict->winner)) {
       return record(*verdict);
     } else if (!ended_ && !time_is_up()) {
       search_->restart();
@@ -259,6 +266,11 @@ void ProblemTuner::conclude() {
 // The device's and the memory's failures are nobody's; a spiller is dropped, but was not wrong.
 void ProblemTuner::reject(std::size_t i, const Status& why) {
   const std::string config = to_string(chosen_.configs[i]);
+  SearchEvent event;
+  event.kind = SearchEvent::Kind::kDropped;
+  event.candidate = i;
+  event.reason = why.to_string();
+  explain(std::move(event));
   search_->reject(i);
   candidates_[i].watch.reset();
   log().debug("{}: {}: {}", to_string(outcome_.problem), config, why.to_string());

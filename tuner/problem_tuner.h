@@ -53,6 +53,10 @@ class ProblemTuner {
   double now() const;
   double median_ns(std::size_t i) const { return median(search_->samples(i)); }
   void show_progress() const;
+  void explain(SearchEvent event) const;
+  void explain_ranks() const;
+  void explain_build(std::size_t i) const;
+  void explain_verdict(const Search::Verdict& verdict) const;
 
   const Session& session_;
   const TuneSettings& settings_;

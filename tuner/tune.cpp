@@ -50,6 +50,7 @@ TuneReport tune_all(const Session& session, const TuneRequest& request,
   settings.families = request.families;
   settings.compile_threads = request.compile_threads;
   settings.progress = progress;
+  settings.explain = request.explain;
   settings.stop = stop;
   settings.problem_count = request.problems.size();
   const double start = settings.now_s();

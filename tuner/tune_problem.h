@@ -26,6 +26,7 @@ struct TuneSettings {
   std::function<bool()> stop;  // may be empty; true gives the problem up
   // --- Around it ---
   std::function<void(const TuneProgress&)> progress;  // may be empty
+  std::function<void(const SearchEvent&)> explain;    // may be empty
   std::size_t problem_index = 0, problem_count = 1;   // for progress
   std::string lock_directory;                         // "" = TuningLock::default_directory()
   double lock_wait_s = 10;
