@@ -55,6 +55,8 @@ INSTANTIATE_TEST_SUITE_P(
         Line{event(Kind::kFinals), "  finals         #3 61.2 us, #0 90 us"},
         Line{event(Kind::kRound),
              "  round          2, against #3: #3 61.2 us, #0 90 us +50.0 % [+25.0, +75.0]"},
+        Line{event(Kind::kRestarted),
+             "  restarted      compile failed: no such thing: all that stand are screened anew"},
         Line{event(Kind::kStopped), "  stopped        the time is up: the best so far stands"},
         Line{event(Kind::kVerdict, 0, Rule::kDefaultFastest),
              "  verdict   #0   stays: nothing is faster than the default, median 61.2 us of 2 "

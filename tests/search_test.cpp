@@ -159,8 +159,17 @@ TEST(Search, RestartedAfterARejectionFindsWhatTheRejectedHadCut) {
   EXPECT_EQ(bench.run().search().verdict()->winner, 1u);
   EXPECT_EQ(bench.taken(2), 1);
   bench.search().reject(1);
-  bench.search().restart();
+  bench.search().restart("");
   EXPECT_EQ(bench.run().search().verdict()->winner, 2u);
+}
+
+TEST(Search, ReadmitsWhatWasRejected) {
+  Bench bench({100, 90});
+  bench.search().reject(0);
+  bench.search().reject(1);
+  bench.search().readmit(1);
+  bench.search().restart("");
+  EXPECT_EQ(bench.run().search().verdict()->winner, 1u);
 }
 
 TEST(Search, HasAWinnerWhenTheDefaultFails) {

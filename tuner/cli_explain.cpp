@@ -82,7 +82,7 @@ std::string details(const SearchEvent& event) {
     case Kind::kRound:
       return fmt::format("{}, against #{}: {}", event.samples, event.candidate, finals_text(event));
     case Kind::kLeft: return "the finals: slower, " + difference(event.rivals.front());
-    case Kind::kRestarted: return "all that stand are screened anew";
+    case Kind::kRestarted: return event.reason + ": all that stand are screened anew";
     case Kind::kStopped: return "the time is up: the best so far stands";
     case Kind::kVerdict:
       return fmt::format("{}, median {} of {}", verdict_text(event), time_text(event.ns),
@@ -116,7 +116,8 @@ Json explain_json(const SearchEvent& event) {
       json["registers"] = event.registers;
       json["spill_bytes"] = event.spill_bytes;
       break;
-    case Kind::kDropped: json["reason"] = event.reason; break;
+    case Kind::kDropped:
+    case Kind::kRestarted: json["reason"] = event.reason; break;
     case Kind::kRound:
       json["round"] = event.samples;
       json["fastest"] = event.candidate;

@@ -150,6 +150,7 @@ void ProblemTuner::search_best() {
 void ProblemTuner::take_sample(const Search::Step& step) {
   Candidate& candidate = candidates_[step.candidate];
   if (!candidate.watch) {
+    if (spills(step.candidate)) return drop_spiller(step.candidate);
     const Status started = start_screening(step.candidate);
     if (!started.ok()) return reject(step.candidate, started);
   }
@@ -163,13 +164,40 @@ void ProblemTuner::take_sample(const Search::Step& step) {
   }
 }
 
+bool ProblemTuner::spills(std::size_t i) const {
+  return !spillers_admitted_ && i != chosen_.default_index &&
+         candidates_[i].plan.kernel->resources().spill_bytes > plan_.spill_bytes;
+}
+
+Status ProblemTuner::why_dropped(std::size_t spiller) const {
+  const int spilled = candidates_[spiller].plan.kernel->resources().spill_bytes;
+  return Status(Code::kUnsupported,
+                "spills " + std::to_string(spilled) + " bytes a thread to local memory");
+}
+
+void ProblemTuner::drop_spiller(std::size_t i) {
+  spillers_.push_back(i);
+  drop(i, why_dropped(i));
+}
+
+// Slow as they are, they are better than nothing.
+bool ProblemTuner::readmit_spillers() {
+  if (spillers_.empty() || time_is_up()) return false;
+  for (const std::size_t i : spillers_) search_->readmit(i);
+  spillers_.clear();
+  spillers_admitted_ = true;
+  search_again("nothing else stands, so that those which spill are tried");
+  return true;
+}
+
+void ProblemTuner::search_again(std::string why) {
+  search_->restart(std::move(why));
+  finals_begun_ = false;
+  search_best();
+}
+
 Status ProblemTuner::start_screening(std::size_t i) {
   Candidate& candidate = candidates_[i];
-  const int spilled = candidate.plan.kernel->resources().spill_bytes;
-  if (spilled > 0 && i != chosen_.default_index) {
-    return Status(Code::kUnsupported,
-                  "spills " + std::to_string(spilled) + " bytes a thread to local memory");
-  }
   if (Status verified = verifier_->check(candidate.plan); !verified.ok()) return verified;
   Result<Stopwatch> watch =
       Stopwatch::make(*session_.device, candidate.plan, *arena_, plan_.stopwatch);
@@ -249,23 +277,20 @@ void ProblemTuner::conclude() {
   while (!ended_) {
     const std::optional<Search::Verdict> verdict = search_->verdict();
     if (!verdict) {
+      if (readmit_spillers()) continue;
       end_with(TuneOutcome::State::kFailed, why_none_stands());
       return;
     }
     explain_verdict(*verdict);
     if (confirm(verdict->winner)) {
+      for (const std::size_t i : spillers_) remember_rejection(i, why_dropped(i));
       return record(*verdict);
-    } else if (!ended_ && !time_is_up()) {
-      search_->restart();
-      finals_begun_ = false;
-      search_best();
     }
+    if (!ended_ && !time_is_up()) search_again("the winner was dropped");
   }
 }
 
-// The device's and the memory's failures are nobody's; a spiller is dropped, but was not wrong.
-void ProblemTuner::reject(std::size_t i, const Status& why) {
-  const std::string config = to_string(chosen_.configs[i]);
+void ProblemTuner::drop(std::size_t i, const Status& why) {
   SearchEvent event;
   event.kind = SearchEvent::Kind::kDropped;
   event.candidate = i;
@@ -273,14 +298,25 @@ void ProblemTuner::reject(std::size_t i, const Status& why) {
   explain(std::move(event));
   search_->reject(i);
   candidates_[i].watch.reset();
-  log().debug("{}: {}: {}", to_string(outcome_.problem), config, why.to_string());
+  log().debug("{}: {}: {}", to_string(outcome_.problem), to_string(chosen_.configs[i]),
+              why.to_string());
+}
+
+// The device's and the memory's failures are nobody's.
+void ProblemTuner::reject(std::size_t i, const Status& why) {
+  const std::string config = to_string(chosen_.configs[i]);
+  drop(i, why);
   switch (why.code()) {
     case Code::kDeviceLost: end_with(TuneOutcome::State::kFailed, why.with_context(config)); return;
     case Code::kOutOfMemory: memory_failure_ = why.with_context(config); return;
     case Code::kNotTuned: return;
     case Code::kUnsupported: passed_over_ = why; return;
-    default: break;
+    default: remember_rejection(i, why);
   }
+}
+
+void ProblemTuner::remember_rejection(std::size_t i, const Status& why) {
+  const std::string config = to_string(chosen_.configs[i]);
   Rejection rejection{class_,     outcome_.problem,
                       config,     std::string(find_family(chosen_.configs[i].family)->digest()),
                       why.code(), why.message()};

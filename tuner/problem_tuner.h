@@ -35,6 +35,11 @@ class ProblemTuner {
   bool prepare();
   void search_best();
   void take_sample(const Search::Step& step);
+  bool spills(std::size_t i) const;
+  Status why_dropped(std::size_t spiller) const;
+  void drop_spiller(std::size_t i);
+  bool readmit_spillers();
+  void search_again(std::string why);
   Status start_screening(std::size_t i);
   void enter_finals();
   Status build_alone(std::size_t i);
@@ -47,6 +52,8 @@ class ProblemTuner {
   std::string policy() const;
 
   void reject(std::size_t i, const Status& why);
+  void drop(std::size_t i, const Status& why);
+  void remember_rejection(std::size_t i, const Status& why);
   bool end_with(TuneOutcome::State state, Status why);
   bool stopped() const { return settings_.stop && settings_.stop(); }
   bool time_is_up() const { return stopped() || (deadline_ > 0 && now() >= deadline_); }
@@ -77,6 +84,8 @@ class ProblemTuner {
   std::optional<Search> search_;
   std::int64_t floor_ns_ = 0;
   bool finals_begun_ = false;
+  std::vector<std::size_t> spillers_;  // dropped untimed
+  bool spillers_admitted_ = false;
   Status memory_failure_;  // of the last candidate that found no memory
   Status passed_over_;     // why the last candidate was that the device does not support
   Accuracy accuracy_;

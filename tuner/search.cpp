@@ -80,7 +80,7 @@ void Search::reject(std::size_t candidate) {
   if (stage_ == Stage::kFinals) settle_finals();
 }
 
-void Search::restart() {
+void Search::restart(std::string why) {
   for (Candidate& candidate : candidates_) candidate = Candidate{{}, {}, candidate.rejected, false};
   stage_ = Stage::kScreening;
   position_ = round_ = 0;
@@ -88,6 +88,7 @@ void Search::restart() {
   finalists_.clear();
   SearchEvent event;
   event.kind = SearchEvent::Kind::kRestarted;
+  event.reason = std::move(why);
   tell(std::move(event));
   settle_screening();
 }

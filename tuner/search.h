@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -59,8 +60,11 @@ class Search {
   void report(double ns);
   // The candidate failed: it is out, whatever its times.
   void reject(std::size_t candidate);
-  // Screens all that stand anew: after the rejection of a winner, whose time has cut others.
-  void restart();
+  // Takes a rejection back; before restart().
+  void readmit(std::size_t candidate) { candidates_[candidate].rejected = false; }
+  // Screens all that stand anew: after the rejection of a winner, whose time has cut others. `why`
+  // is for the event.
+  void restart(std::string why);
   // The time is up: done with what is there.
   void stop();
 

@@ -22,7 +22,7 @@ struct SearchEvent {
     kFinals,     // rivals with their screening medians; `candidate` is the first of them
     kRound,      // samples: rounds so far; rivals beside the fastest, which is `candidate`
     kLeft,       // the finals, slower beyond noise and margin: rivals: itself beside the fastest
-    kRestarted,  // the finals' winner was dropped: all that stand are screened anew
+    kRestarted,  // reason; all that stand are screened anew
     kStopped,    // the time was up: the best so far stands
     kVerdict     // rule, rivals: the fastest beside the default where both have times
   };
