@@ -65,10 +65,10 @@ bool ProblemTuner::settled_before_search() {
   Status supported = check_supported(problem.in, problem.out);
   if (!supported.ok()) return end_with(State::kFailed, std::move(supported));
   if (settings_.retune) return false;
-  Result<std::optional<WinnerRecord>> known = session_.store->find(class_, problem);
+  Result<std::optional<WinnerRecord>> known = find_valid(session_, problem);
   if (!known.ok()) {
     log().warn("{}: {}", to_string(problem), known.status().to_string());
-  } else if (*known && still_valid(**known, problem, facts_)) {
+  } else if (*known) {
     outcome_.record = **known;
     return end_with(State::kKept, Status());
   }

@@ -10,6 +10,7 @@
 #include <rowsmith/tuner.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,8 @@ struct TuneSettings {
 TuneOutcome tune_problem(const Session& session, const Problem& problem,
                          const TuneSettings& settings, FloorMeter& floor);
 
-// A record that may serve: its family is as it was, its config is legal on the device.
-bool still_valid(const WinnerRecord& record, const Problem& problem, const DeviceFacts& facts);
+// The session's record of exactly this problem, if it may serve: its family is as it was, its
+// config is legal on the device. Codes of WinnerStore::find.
+Result<std::optional<WinnerRecord>> find_valid(const Session& session, const Problem& problem);
 
 }  // namespace rowsmith
