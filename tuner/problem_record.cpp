@@ -61,7 +61,7 @@ void ProblemTuner::fill_evidence(Evidence& evidence, const Search::Verdict& verd
   }
   evidence.floor_ns = floor_ns_;
   evidence.verdict = verdict.kind;
-  evidence.candidates = static_cast<std::int64_t>(built_.size());
+  evidence.candidates = static_cast<std::int64_t>(candidates_.size());
   evidence.rejected = static_cast<std::int64_t>(outcome_.rejections.size());
   evidence.error_ratio = accuracy_.error_ratio;
   evidence.max_error_ulp = accuracy_.max_error_ulp;
@@ -96,7 +96,7 @@ void ProblemTuner::show_progress() const {
   progress.problem = settings_.problem_index;
   progress.problems = settings_.problem_count;
   progress.candidate = search_->screened();
-  progress.candidates = built_.size();
+  progress.candidates = candidates_.size();
   progress.floor_ns = floor_ns_;
   if (!search_->samples(chosen_.default_index).empty()) {
     progress.default_ns = whole_ns(median_ns(chosen_.default_index));
@@ -123,7 +123,7 @@ void ProblemTuner::explain_ranks() const {
 }
 
 void ProblemTuner::explain_build(std::size_t i) const {
-  const KernelResources resources = built_[i].kernel->resources();
+  const KernelResources resources = candidates_[i].plan.kernel->resources();
   SearchEvent event;
   event.kind = SearchEvent::Kind::kCompiled;
   event.candidate = i;

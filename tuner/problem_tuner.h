@@ -25,16 +25,20 @@ class ProblemTuner {
   TuneOutcome run();
 
  private:
-  // A candidate that can be launched, with its stopwatch while it is being timed.
+  // A candidate, once it is built with its plan, and with its stopwatch while it is being timed.
   struct Candidate {
+    bool built = false;
     LaunchPlan plan;
     std::optional<Stopwatch> watch;
   };
 
   bool settled_before_search();
+  void begin_builds();
   bool prepare();
+  bool measure_floor();
   void search_best();
   void take_sample(const Search::Step& step);
+  Status take_build(std::size_t i);
   bool spills(std::size_t i) const;
   Status why_dropped(std::size_t spiller) const;
   void drop_spiller(std::size_t i);
@@ -76,7 +80,8 @@ class ProblemTuner {
   TuneOutcome outcome_;
   bool ended_ = false;
   Candidates chosen_;
-  std::vector<BuiltCandidate> built_;
+  std::optional<std::size_t> generic_;  // among the builds, unless it is loaded already
+  std::optional<CandidateBuilds> builds_;
   std::vector<Candidate> candidates_;
   std::optional<TuningLock> lock_;
   std::optional<Arena> arena_;
