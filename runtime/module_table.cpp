@@ -19,7 +19,8 @@ std::string binary_store_key(const Device& device, const std::string& program_te
 ModuleTable::ModuleTable(std::shared_ptr<Device> device, std::shared_ptr<BinaryStore> binaries)
     : device_(std::move(device)), binaries_(std::move(binaries)) {}
 
-Result<const Kernel*> ModuleTable::get(const Problem& problem, const Config& config) {
+Result<const Kernel*> ModuleTable::get(const Problem& problem, const Config& config,
+                                       const Binary* compiled) {
   const Instance instance{problem, config};
   const std::string name = entry_name(instance);
   std::shared_ptr<Entry> entry;
@@ -41,7 +42,7 @@ Result<const Kernel*> ModuleTable::get(const Problem& problem, const Config& con
   std::unique_ptr<Module> module;
   const Kernel* kernel = nullptr;
   try {
-    Result<std::unique_ptr<Module>> loaded = load(instance, name);
+    Result<std::unique_ptr<Module>> loaded = load(instance, name, compiled);
     if (loaded.ok()) {
       module = std::move(*loaded);
       Result<const Kernel*> found = module->kernel(name);
@@ -80,9 +81,11 @@ const Kernel* ModuleTable::loaded(const Problem& problem, const Config& config) 
 }
 
 Result<std::unique_ptr<Module>> ModuleTable::load(const Instance& instance,
-                                                  const std::string& entry) {
+                                                  const std::string& entry,
+                                                  const Binary* compiled) {
   const Program program{to_string(instance.config), program_text({instance}), {entry}};
   const std::string key = binaries_ ? binary_store_key(*device_, program.source) : "";
+  if (compiled != nullptr) return load_and_keep(*compiled, program, key);
   if (binaries_) {
     std::optional<std::string> bytes = binaries_->get(key);
     for (const std::string& note : binaries_->take_notes()) log().warn("{}", note);
@@ -97,10 +100,16 @@ Result<std::unique_ptr<Module>> ModuleTable::load(const Instance& instance,
   Result<Binary> binary = device_->compile(program);
   if (!binary.ok()) return binary.status();
   ++compiled_;
-  if (!binary->note.empty()) log().info("{}: {}", program.name, binary->note);
-  Result<std::unique_ptr<Module>> module = device_->load(*binary);
+  return load_and_keep(*binary, program, key);
+}
+
+Result<std::unique_ptr<Module>> ModuleTable::load_and_keep(const Binary& binary,
+                                                           const Program& program,
+                                                           const std::string& key) {
+  if (!binary.note.empty()) log().info("{}: {}", program.name, binary.note);
+  Result<std::unique_ptr<Module>> module = device_->load(binary);
   if (module.ok() && binaries_) {
-    const Status stored = binaries_->put(key, binary->bytes);
+    const Status stored = binaries_->put(key, binary.bytes);
     if (!stored.ok()) log().info("{} is not kept on disk: {}", program.name, stored.message());
   }
   return module;

@@ -30,7 +30,9 @@ class ModuleTable {
 
   // The kernel of a config for the problem's dtypes and columns: loaded already, from the binary
   // store, or compiled as a program of its own. Codes of Device::compile and load.
-  Result<const Kernel*> get(const Problem& problem, const Config& config);
+  // `compiled`, if given, is what compiling it so gave elsewhere, and spares doing it again.
+  Result<const Kernel*> get(const Problem& problem, const Config& config,
+                            const Binary* compiled = nullptr);
   // The same, only if it is loaded already; nullptr otherwise. Never compiles or reads a file.
   const Kernel* loaded(const Problem& problem, const Config& config) const;
 
@@ -44,7 +46,10 @@ class ModuleTable {
     const Kernel* kernel = nullptr;
     Status failure;  // for those who waited; the entry has left the table
   };
-  Result<std::unique_ptr<Module>> load(const Instance& instance, const std::string& entry);
+  Result<std::unique_ptr<Module>> load(const Instance& instance, const std::string& entry,
+                                       const Binary* compiled);
+  Result<std::unique_ptr<Module>> load_and_keep(const Binary& binary, const Program& program,
+                                                const std::string& key);
 
   std::shared_ptr<Device> device_;
   std::shared_ptr<BinaryStore> binaries_;

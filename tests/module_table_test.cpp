@@ -57,6 +57,18 @@ TEST_F(ModuleTableTest, LoadedNeverCompiles) {
   EXPECT_EQ(device_->compiles(), 1u);
 }
 
+TEST_F(ModuleTableTest, KeepsWhatWasCompiledElsewhere) {
+  const Instance instance{problem_, config()};
+  const Result<Binary> binary =
+      device_->compile({"elsewhere", program_text({instance}), {entry_name(instance)}});
+  ModuleTable table(device_, store());
+  ASSERT_TRUE(table.get(problem_, config(), &*binary).ok());
+  EXPECT_EQ(table.compiled(), 0u);
+  ModuleTable second(device_, store());
+  ASSERT_TRUE(second.get(problem_, config()).ok());
+  EXPECT_EQ(device_->compiles(), 1u);  // the second found it on disk
+}
+
 TEST_F(ModuleTableTest, ASecondTableLoadsFromTheBinaryStore) {
   ASSERT_TRUE(ModuleTable(device_, store()).get(problem_, config()).ok());
   ModuleTable second(device_, store());

@@ -9,6 +9,8 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <string>
+#include <vector>
 
 namespace rowsmith {
 namespace {
@@ -157,8 +159,17 @@ TEST(Search, RestartedAfterARejectionFindsWhatTheRejectedHadCut) {
   EXPECT_EQ(bench.run().search().verdict()->winner, 1u);
   EXPECT_EQ(bench.taken(2), 1);
   bench.search().reject(1);
-  bench.search().restart();
+  bench.search().restart("");
   EXPECT_EQ(bench.run().search().verdict()->winner, 2u);
+}
+
+TEST(Search, ReadmitsWhatWasRejected) {
+  Bench bench({100, 90});
+  bench.search().reject(0);
+  bench.search().reject(1);
+  bench.search().readmit(1);
+  bench.search().restart("");
+  EXPECT_EQ(bench.run().search().verdict()->winner, 1u);
 }
 
 TEST(Search, HasAWinnerWhenTheDefaultFails) {
@@ -196,12 +207,71 @@ TEST(Search, OfOneCandidateTimesIt) {
 }
 
 TEST(Search, SpendsLessThanTwoSamplesOnMostOfALargeSpace) {
-  std::vector<double> times;
-  for (int i = 0; i < 500; ++i) times.push_back(100 + i);
-  Bench bench(times);
-  bench.with(noise(0.01, 7)).run();
-  EXPECT_LT(bench.all_taken(), 1000);
-  EXPECT_EQ(bench.search().screened(), 500u);
+  for (const std::size_t count : {500, 1000, 2000}) {
+    std::vector<double> times;
+    for (std::size_t i = 0; i < count; ++i) times.push_back(100 + static_cast<double>(i));
+    Bench bench(times);
+    bench.with(noise(0.01, 7)).run();
+    EXPECT_LT(bench.all_taken(), 2 * static_cast<int>(count));
+    EXPECT_EQ(bench.search().screened(), count);
+  }
+}
+
+TEST(Search, TellsTheBestSoFarAfterEverySample) {
+  Bench bench({100, 90, 60, 80});
+  EXPECT_FALSE(bench.search().best_ns());
+  EXPECT_FALSE(bench.run(2).search().best_ns());  // the default is not screened to the end
+  for (const double best : {100, 90, 60, 60}) {
+    EXPECT_DOUBLE_EQ(*bench.run(best == 100 ? 1 : 3).search().best_ns(), best);
+  }
+  bench.run().search().reject(2);
+  EXPECT_DOUBLE_EQ(*bench.search().best_ns(), 100);  // of the finalists that are left
+}
+
+// The events of a run, as "kind candidate [rule]".
+std::vector<std::string> told(Bench& bench, int most_samples = 1 << 20) {
+  std::vector<std::string> lines;
+  bench.search().on_event([&](const SearchEvent& event) {
+    lines.push_back(to_string(event.kind) + (" " + std::to_string(event.candidate)));
+    if (event.rule != SearchEvent::Rule::kNone)
+      lines.back() += std::string(" ") + to_string(event.rule);
+  });
+  bench.run(most_samples);
+  return lines;
+}
+
+TEST(Search, TellsEveryDecisionInOrder) {
+  SearchOptions options;
+  options.finalists = 1;
+  options.final_rounds = 7;
+  Bench bench({100, 7000, 150, 90, 98, 120}, 0, options);
+  EXPECT_EQ(told(bench),
+            (std::vector<std::string>{"screened 0", "cut 1 first sample", "cut 2 least sample",
+                                      "screened 3", "screened 4", "cut 5 least sample",
+                                      "cut 4 finalist count", "finals 3", "round 3", "round 3",
+                                      "round 3", "round 3", "round 3", "round 3", "round 3"}));
+  const auto verdict = bench.search().verdict();
+  EXPECT_EQ(verdict->rule, SearchEvent::Rule::kFaster);
+  EXPECT_DOUBLE_EQ(verdict->against_default->ratio, 0.9);
+}
+
+TEST(Search, TellsWhichFinalistsLeaveAndThatTheTimeIsUp) {
+  SearchOptions options;
+  options.screen_samples = 1;
+  Bench leaving({100, 110, 90}, 0, options);
+  const std::vector<std::string> lines = told(leaving, 3 + 2 * 6);
+  EXPECT_EQ(lines[2], "screened 2");
+  EXPECT_EQ(lines[3], "cut 1 finalist band");
+  Bench close({120, 100, 110}, 0, options);
+  EXPECT_EQ(told(close, 3 + 3 * 6).back(), "left 2");
+  Bench stopped({100, 90});
+  std::vector<std::string> last;
+  told(stopped, 4);
+  stopped.search().on_event(
+      [&](const SearchEvent& event) { last.push_back(to_string(event.kind)); });
+  stopped.search().stop();
+  stopped.search().stop();
+  EXPECT_EQ(last, std::vector<std::string>{"stopped"});
 }
 
 }  // namespace

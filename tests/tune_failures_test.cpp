@@ -104,7 +104,7 @@ TEST_F(TuneTest, FailsWithTheFirstReasonWhereEveryCandidateFails) {
   EXPECT_FALSE(stored(problem_));
 }
 
-TEST_F(TuneTest, DropsSpillersWithoutTimingThem) {
+TEST_F(TuneTest, DropsSpillersWithoutTimingThemAndSaysSo) {
   const std::string spiller = entry(other(0));
   device_->script.resources = [=](const std::string& name) {
     return KernelResources{64, name == spiller ? 128 : 0, 1024};
@@ -113,6 +113,30 @@ TEST_F(TuneTest, DropsSpillersWithoutTimingThem) {
   const TuneOutcome outcome = tune();
   EXPECT_NE(outcome.record.config, chosen_.configs[other(0)]);
   for (const auto& launched : device_->launches()) EXPECT_NE(launched.entry, spiller);
+  ASSERT_EQ(stored_rejections().size(), 1u);
+  EXPECT_EQ(stored_rejections()[0].config, to_string(chosen_.configs[other(0)]));
+  EXPECT_EQ(stored_rejections()[0].reason, "spills 128 bytes a thread to local memory");
+  EXPECT_EQ(outcome.record.evidence.rejected, 1);
+}
+
+TEST_F(TuneTest, NeverDropsADefaultThatSpills) {
+  device_->script.resources = [](const std::string&) { return KernelResources{64, 128, 1024}; };
+  takes(other(0), 100);
+  const TuneOutcome outcome = tune();
+  ASSERT_EQ(outcome.state, State::kTuned) << outcome.status.to_string();
+  EXPECT_EQ(outcome.record.config, chosen_.configs[chosen_.default_index]);
+  EXPECT_EQ(outcome.rejections.size(), chosen_.configs.size() - 1);
+}
+
+TEST_F(TuneTest, TriesSpillersWhereNothingElseStands) {
+  device_->script.resources = [](const std::string&) { return KernelResources{64, 128, 1024}; };
+  does(chosen_.default_index, Fault::kLastColumnUnwritten);
+  takes(other(2), 100);
+  const TuneOutcome outcome = tune();
+  ASSERT_EQ(outcome.state, State::kTuned) << outcome.status.to_string();
+  EXPECT_EQ(outcome.record.config, chosen_.configs[other(2)]);
+  ASSERT_EQ(stored_rejections().size(), 1u);
+  EXPECT_EQ(stored_rejections()[0].code, Code::kAccuracyFailed);
 }
 
 TEST_F(TuneTest, StopsWithAPreciseMessageWhenTheDeviceIsLost) {

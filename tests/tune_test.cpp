@@ -139,6 +139,33 @@ TEST_F(TuneTest, ReportsProgressUpToTheLastCandidate) {
   EXPECT_GT(seen.back().floor_ns, 0);
 }
 
+TEST_F(TuneTest, ExplainsTheSearchFromRanksToVerdict) {
+  std::vector<SearchEvent> events;
+  TuneSettings explaining = settings();
+  explaining.explain = [&](const SearchEvent& event) { events.push_back(event); };
+  takes(other(3), 700);
+  does(other(1), Fault::kDropsNan);
+  tune_with(explaining);
+  std::map<SearchEvent::Kind, std::size_t> counts;
+  for (const SearchEvent& event : events) ++counts[event.kind];
+  using Kind = SearchEvent::Kind;
+  EXPECT_EQ(counts[Kind::kRanked], chosen_.configs.size());
+  EXPECT_EQ(counts[Kind::kCompiled], chosen_.configs.size());
+  EXPECT_EQ(counts[Kind::kDropped], 1u);
+  EXPECT_EQ(counts[Kind::kRound], 9u);
+  for (std::size_t i = 0; i < chosen_.configs.size(); ++i) {
+    EXPECT_EQ(events[i].kind, Kind::kRanked);
+    EXPECT_EQ(events[i].config, to_string(chosen_.configs[i]));
+    EXPECT_EQ(events[i].is_default, i == chosen_.default_index);
+  }
+  const SearchEvent& verdict = events.back();
+  EXPECT_EQ(verdict.kind, Kind::kVerdict);
+  EXPECT_EQ(verdict.candidate, other(3));
+  EXPECT_EQ(verdict.rule, SearchEvent::Rule::kFaster);
+  ASSERT_EQ(verdict.rivals.size(), 1u);
+  EXPECT_DOUBLE_EQ(verdict.rivals[0].ratio, 0.7);
+}
+
 // Forty problems that differ in S.
 class TuneListTest : public TuneTest {
  protected:
@@ -189,6 +216,59 @@ TEST_F(TuneListTest, SpendsNoMoreThanItsBudgetOnTheWholeList) {
   const TuneReport report = run();
   EXPECT_LE(report.elapsed_s, needed * 0.65);
   EXPECT_GT(count(report)[State::kTuned], 6);
+}
+
+TEST_F(TuneListTest, GivesMoreOfItsBudgetToProblemsWithMoreAtStake) {
+  DeviceFacts slow = device_->facts();
+  slow.memory_clock_khz = 1;  // so that bytes, not launches, are at stake
+  device_ = std::make_shared<ScriptedDevice>(slow);
+  device_->script.effect = testing::emulated_softmax(kProblem, {});
+  device_->script.cost = [this](const LaunchCall&) {
+    clock_ += 0.001;
+    return Result<double>(1e6);
+  };
+  session_ = make_session(device_, RuntimeOptions());
+  request_.problems.clear();
+  for (const int rows : {1, 2, 100, 3}) {
+    request_.problems.push_back(contiguous_problem(DType::kF16, DType::kF16, rows, 100));
+  }
+  std::map<std::size_t, int> samples;
+  request_.explain = [&](const SearchEvent& event) {
+    samples[event.problem] +=
+        event.kind == SearchEvent::Kind::kScreened || event.kind == SearchEvent::Kind::kRound;
+  };
+  run();
+  const double needed = clock_;
+  session_ = make_session(device_, RuntimeOptions());
+  samples.clear();
+  clock_ = 0;
+  request_.budget_s = needed / 2;
+  const TuneReport report = run();
+  EXPECT_LE(report.elapsed_s, needed * 0.65);
+  EXPECT_EQ(count(report)[State::kTuned], 4);
+  EXPECT_GT(samples[2], 2 * samples[0]);
+  EXPECT_GT(samples[2], 2 * samples[1]);
+}
+
+TEST_F(TuneListTest, KeepsWhatABudgetLeftDoneAndSpendsTheNextOnTheRest) {
+  request_.problems.resize(8);
+  run();
+  const double needed = clock_;
+  open(kProblem);
+  clock_ = 0;
+  request_.problems.resize(4);
+  run();
+  for (int rows = 5; rows <= 8; ++rows) {
+    request_.problems.insert(request_.problems.begin(),
+                             contiguous_problem(DType::kF16, DType::kF16, rows, 100));
+  }
+  clock_ = 0;
+  request_.budget_s = needed * 0.55;  // enough for half the list
+  const TuneReport report = run();
+  EXPECT_EQ(count(report), (std::map<State, int>{{State::kTuned, 4}, {State::kKept, 4}}));
+  for (const TuneOutcome& outcome : report.outcomes) {
+    EXPECT_EQ(outcome.record.evidence.samples, 9) << outcome.problem.rows;  // all finals
+  }
 }
 
 TEST_F(TuneListTest, GoesOnAfterOneProblemFails) {

@@ -43,7 +43,9 @@ std::vector<Case> cases() {
           {"f32_pitched", in_layout(f32, 4, 3, false)},
           {"f16_in_place", in_layout(f16, 0, 0, true)},
           {"f32_in_place_pitched", in_layout(f32, 4, 1, true)},
-          {"one_row", contiguous_problem(DType::kF16, DType::kF16, 1, 100)}};
+          {"one_row", contiguous_problem(DType::kF16, DType::kF16, 1, 100)},
+          // Compared on several threads.
+          {"long_rows", contiguous_problem(DType::kF16, DType::kF16, 3, 16000)}};
 }
 
 class VerifyTest : public ::testing::TestWithParam<Case> {
@@ -56,7 +58,9 @@ class VerifyTest : public ::testing::TestWithParam<Case> {
   }
   Status check(Fault fault) {
     fault_ = fault;
-    Result<Verifier> verifier = Verifier::make(device_, problem_, {});
+    VerifyLimits limits;
+    limits.threads = 3;
+    Result<Verifier> verifier = Verifier::make(device_, problem_, limits);
     if (!verifier.ok()) return verifier.status();
     const Status status = verifier->check(plan_);
     if (status.ok()) accuracy_ = verifier->accuracy();

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/build.h"
 
-#include "tuner/parallel.h"
-
 #include <rowsmith/text.h>
 
 #include <algorithm>
+#include <exception>
 #include <map>
+#include <new>
 #include <set>
 #include <string>
+#include <system_error>
+#include <utility>
 
 namespace rowsmith {
 namespace {
@@ -35,61 +37,129 @@ std::vector<Batch> batches_of(const std::vector<Config>& configs, int threads) {
   return batches;
 }
 
-void build_batch(const Session& session, const Problem& problem, const std::vector<Config>& configs,
-                 const Batch& batch, std::vector<BuiltCandidate>& built) {
-  std::vector<Instance> instances;
-  Program program;
-  for (const std::size_t i : batch) {
-    instances.push_back({problem, configs[i]});
-    program.entries.push_back(entry_name(instances.back()));
-  }
-  program.name = batch.size() == 1 ? to_string(configs[batch.front()])
-                                   : configs[batch.front()].family + " candidates";
-  program.source = program_text(instances);
-  std::shared_ptr<Module> module;
-  Status status;
-  if (Result<Binary> binary = session.device->compile(program); !binary.ok()) {
-    status = binary.status();
-  } else if (auto loaded = session.device->load(*binary); !loaded.ok()) {
-    status = loaded.status();
-  } else {
-    module = std::move(*loaded);
-  }
-  if (!status.ok() && batch.size() > 1 && status.code() != Code::kDeviceLost) {
-    for (const std::size_t i : batch) build_batch(session, problem, configs, {i}, built);
-    return;
-  }
-  for (std::size_t at = 0; at < batch.size(); ++at) {
-    BuiltCandidate& candidate = built[batch[at]];
-    candidate.status = status;
-    if (!status.ok()) continue;
-    Result<const Kernel*> kernel = module->kernel(program.entries[at]);
-    candidate.status = kernel.status();
-    candidate.module = module;
-    if (kernel.ok()) candidate.kernel = *kernel;
-  }
-}
-
 }  // namespace
 
-std::vector<BuiltCandidate> build_candidates(const Session& session, const Problem& problem,
-                                             const std::vector<Config>& configs, std::size_t first,
-                                             int threads, const std::function<bool()>& stop) {
-  std::vector<Batch> batches = batches_of(configs, threads);
+CandidateBuilds::CandidateBuilds(const Session& session, const Problem& problem,
+                                 std::vector<Config> configs, std::size_t first, int threads)
+    : session_(session),
+      problem_(problem),
+      configs_(std::move(configs)),
+      job_of_(configs_.size(), nullptr) {
+  std::vector<Batch> batches = batches_of(configs_, threads);
   std::stable_partition(batches.begin(), batches.end(), [&](const Batch& batch) {
     return std::find(batch.begin(), batch.end(), first) != batch.end();
   });
-  std::vector<BuiltCandidate> built(configs.size());
-  parallel_for(batches.size(), threads, [&](std::size_t i) {
-    if (i > 0 && stop()) {
-      for (const std::size_t at : batches[i]) {
-        built[at].status = Status(Code::kNotTuned, "the time was up before it was compiled");
-      }
-      return;
+  for (Batch& batch : batches) {
+    Job& job = jobs_.emplace_back();
+    for (const std::size_t i : batch) job_of_[i] = &job;
+    job.configs = std::move(batch);
+  }
+  const std::size_t wanted =
+      std::min(static_cast<std::size_t>(std::max(threads, 1)) - 1, jobs_.size());
+  try {
+    while (threads_.size() < wanted) threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+    // No more threads to be had: those that run do the work, or the caller's.
+  }
+}
+
+CandidateBuilds::~CandidateBuilds() {
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+  }
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void CandidateBuilds::work() {
+  std::unique_lock lock(mutex_);
+  while (!cancelled_) {
+    const auto job = std::find_if(jobs_.begin(), jobs_.end(),
+                                  [](const Job& it) { return it.state == Job::State::kWaiting; });
+    if (job == jobs_.end()) return;
+    run(*job, lock);
+  }
+}
+
+void CandidateBuilds::run(Job& job, std::unique_lock<std::mutex>& lock) {
+  job.state = Job::State::kRunning;
+  lock.unlock();
+  compile(job);
+  lock.lock();
+  if (worth_splitting(job)) split(job);
+  job.state = Job::State::kDone;
+  done_.notify_all();
+}
+
+void CandidateBuilds::compile(Job& job) const {
+  try {
+    std::vector<Instance> instances;
+    Program program;
+    for (const std::size_t i : job.configs) {
+      instances.push_back({problem_, configs_[i]});
+      program.entries.push_back(entry_name(instances.back()));
     }
-    build_batch(session, problem, configs, batches[i], built);
-  });
-  return built;
+    const Config& best = configs_[job.configs.front()];
+    program.name = job.configs.size() == 1 ? to_string(best) : best.family + " candidates";
+    program.source = program_text(instances);
+    job.entries = program.entries;
+    Result<Binary> binary = session_.device->compile(program);
+    job.status = binary.status();
+    if (binary.ok()) job.binary = std::move(*binary);
+  } catch (const std::bad_alloc&) {
+    job.status = Status(Code::kOutOfMemory, "host memory, while compiling");
+  } catch (const std::exception& error) {
+    job.status = Status(Code::kInternal, std::string("while compiling: ") + error.what());
+  }
+}
+
+bool CandidateBuilds::worth_splitting(const Job& job) const {
+  return !job.status.ok() && job.configs.size() > 1 && job.status.code() != Code::kDeviceLost;
+}
+
+void CandidateBuilds::split(const Job& job) {
+  for (const std::size_t i : job.configs) {
+    Job& alone = jobs_.emplace_back();
+    alone.configs = {i};
+    job_of_[i] = &alone;
+  }
+}
+
+CandidateBuilds::Job& CandidateBuilds::done_job(std::size_t i, std::unique_lock<std::mutex>& lock) {
+  while (true) {
+    Job& job = *job_of_[i];
+    if (job.state == Job::State::kWaiting) run(job, lock);
+    done_.wait(lock, [&] { return job.state == Job::State::kDone; });
+    if (job_of_[i] == &job) return job;
+  }
+}
+
+BuiltCandidate CandidateBuilds::take(std::size_t i) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    Job& job = done_job(i, lock);
+    if (job.status.ok() && !job.module) {
+      lock.unlock();
+      Result<std::unique_ptr<Module>> module = session_.device->load(job.binary);
+      lock.lock();
+      job.status = module.status();
+      if (module.ok()) job.module = std::move(*module);
+      if (worth_splitting(job)) {
+        split(job);
+        continue;
+      }
+    }
+    if (!job.status.ok()) return {job.status, nullptr};
+    const auto at = std::find(job.configs.begin(), job.configs.end(), i) - job.configs.begin();
+    Result<const Kernel*> kernel = job.module->kernel(job.entries[static_cast<std::size_t>(at)]);
+    return {kernel.status(), kernel.ok() ? *kernel : nullptr};
+  }
+}
+
+const Binary* CandidateBuilds::compiled_alone(std::size_t i) {
+  std::unique_lock lock(mutex_);
+  const Job& job = done_job(i, lock);
+  return job.status.ok() && job.configs.size() == 1 ? &job.binary : nullptr;
 }
 
 Candidates choose_candidates(const std::vector<Config>& ranked, const Config& standard,

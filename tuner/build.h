@@ -1,30 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Building candidates for the search: compiled on parallel threads, several of a family in one
-// program, since the family's text is then parsed once. What is built here is for screening only
-// and is never stored; finalists are built alone, through the module table.
+// Building candidates for the search, several of a family in one program where cores are few, since
+// the family's text is then parsed once. Programs are compiled in the background, best rank first,
+// while the search prepares and then times what has arrived; they are loaded by the thread that
+// times, so that no load falls into a sample. Only finalists are stored, each as a program of its
+// own, through the module table.
 #pragma once
 
 #include "runtime/session.h"
 
-#include <functional>
+#include <condition_variable>
+#include <deque>
 #include <memory>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 namespace rowsmith {
 
 struct BuiltCandidate {
-  Status status;  // kNotTuned: the time was up before its turn
-  std::shared_ptr<Module> module;
-  const Kernel* kernel = nullptr;  // of `module`
+  Status status;
+  const Kernel* kernel = nullptr;
 };
 
-// One for each config, in order. A program that does not compile is compiled again config by
-// config, so that one bad candidate costs its neighbours nothing. `stop` is asked before each
-// program but the one that holds config `first`, which goes ahead of the rest.
-std::vector<BuiltCandidate> build_candidates(const Session& session, const Problem& problem,
-                                             const std::vector<Config>& configs, std::size_t first,
-                                             int threads, const std::function<bool()>& stop);
+class CandidateBuilds {
+ public:
+  // Begins on `threads` threads, the caller's counted: that one compiles only while it waits.
+  // Config `first` goes ahead of the rest. The session outlives the builds.
+  CandidateBuilds(const Session& session, const Problem& problem, std::vector<Config> configs,
+                  std::size_t first, int threads);
+  // Drops what nobody has begun and waits for the rest; kernels go with it.
+  ~CandidateBuilds();
+  CandidateBuilds(const CandidateBuilds&) = delete;
+  CandidateBuilds& operator=(const CandidateBuilds&) = delete;
+
+  // The candidate, compiled and loaded. A program that fails is built again config by config, so
+  // that one bad candidate costs its neighbours nothing. For one thread at a time.
+  BuiltCandidate take(std::size_t i);
+  // What compiling the config as a program of its own gave; nullptr where that was not done or
+  // failed. Waits as take() does; thread-safe.
+  const Binary* compiled_alone(std::size_t i);
+
+ private:
+  struct Job {
+    std::vector<std::size_t> configs;  // indices
+    std::vector<std::string> entries;
+    enum class State { kWaiting, kRunning, kDone } state = State::kWaiting;
+    Status status;
+    Binary binary;
+    std::unique_ptr<Module> module;  // once a candidate of it was taken
+  };
+  void work();
+  void run(Job& job, std::unique_lock<std::mutex>& lock);
+  void compile(Job& job) const;
+  // The job of the config once it is done. Afterwards only a split, by take(), changes it.
+  Job& done_job(std::size_t i, std::unique_lock<std::mutex>& lock);
+  bool worth_splitting(const Job& job) const;
+  void split(const Job& job);
+
+  const Session& session_;
+  const Problem problem_;
+  const std::vector<Config> configs_;
+  std::mutex mutex_;
+  std::condition_variable done_;
+  std::deque<Job> jobs_;      // the order of compiling; never shrinks
+  std::vector<Job*> job_of_;  // by config
+  bool cancelled_ = false;
+  std::vector<std::thread> threads_;
+};
 
 // The configs that a search of at most `cap` tries, in order of rank, and where the default stands
 // among them. The best of each family is among them, since ranks of different families are guesses

@@ -29,6 +29,7 @@ struct CliArgs {
   Effort effort = Effort::kStandard;
   double budget_s = 0;
   bool retune = false;
+  bool explain_search = false;
   std::vector<std::string> families;
   std::vector<int> archs;  // compute capabilities: 90, 120
   std::vector<std::string> files;
@@ -80,6 +81,10 @@ OpenedStore open_noting(const RuntimeOptions& options, Cli& cli);
 
 // Cache busy where winners would end with the process: time and work thrown away.
 Status check_keeps(const RuntimeOptions& options, const WinnerStore& store);
+
+// A decision of the search, as a line without its end and as an object (cli_explain.cpp).
+std::string explain_line(const SearchEvent& event);
+Json explain_json(const SearchEvent& event);
 
 // Left-aligned columns, two blanks apart; the first row is the head.
 std::string table_text(const std::vector<std::vector<std::string>>& rows);

@@ -13,6 +13,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <ostream>
+#include <utility>
 
 namespace rowsmith {
 namespace {
@@ -25,6 +26,7 @@ bool is_done(const TuneOutcome& outcome) {
 struct DeviceReport {
   std::string device;
   TuneReport report;
+  std::vector<Json> searches = {};  // by problem: its decisions, with --explain-search
 };
 
 // The names that --device stands for.
@@ -70,7 +72,7 @@ Json problem_json(const std::string& device, const TuneOutcome& outcome) {
 void print_table(const std::vector<DeviceReport>& reports, Cli& cli) {
   std::vector<std::vector<std::string>> rows = {
       {"dtype", "S", "H", "device", "status", "verdict", "time", "default", "floor", "config"}};
-  for (const auto& [device, report] : reports) {
+  for (const auto& [device, report, searches] : reports) {
     for (const TuneOutcome& outcome : report.outcomes) {
       const Evidence& evidence = outcome.record.evidence;
       const bool done = is_done(outcome);
@@ -89,7 +91,7 @@ void print_table(const std::vector<DeviceReport>& reports, Cli& cli) {
 void print_summary(const std::vector<DeviceReport>& reports, double elapsed_s, bool json,
                    Cli& cli) {
   std::size_t tuned = 0, kept = 0, skipped = 0, failed = 0;
-  for (const auto& [device, report] : reports) {
+  for (const auto& [device, report, searches] : reports) {
     for (const TuneOutcome& outcome : report.outcomes) {
       tuned += outcome.state == TuneOutcome::State::kTuned;
       kept += outcome.state == TuneOutcome::State::kKept;
@@ -114,6 +116,7 @@ Result<std::vector<DeviceReport>> tune_devices(const CliArgs& args, RuntimeOptio
   double spent_s = 0;
   for (const std::string& name : names) {
     TuneRequest request;
+    std::size_t explained = problems.size();  // none yet
     request.problems = problems;
     request.effort = args.effort;
     request.retune = args.retune;
@@ -122,6 +125,20 @@ Result<std::vector<DeviceReport>> tune_devices(const CliArgs& args, RuntimeOptio
     if (args.budget_s > 0) request.budget_s = std::max(args.budget_s - spent_s, 1e-3);
     options.device = name;
     Progress bar(cli.err, cli.terminal);
+    std::vector<Json> searches(problems.size(), Json::array());
+    if (args.explain_search) {
+      request.explain = [&](const SearchEvent& event) {
+        if (args.json) {
+          searches[event.problem].push_back(explain_json(event));
+          return;
+        }
+        bar.finish();
+        if (std::exchange(explained, event.problem) != event.problem) {
+          cli.out << short_name(problems[event.problem]) << '\n';
+        }
+        cli.out << explain_line(event) << '\n';
+      };
+    }
     auto report = tune(
         options, request,
         [&](const TuneProgress& progress) {
@@ -131,7 +148,7 @@ Result<std::vector<DeviceReport>> tune_devices(const CliArgs& args, RuntimeOptio
     if (!report.ok()) return report.status();
     spent_s += report->elapsed_s;
     const bool interrupted = report->interrupted;
-    reports.push_back({name, std::move(report).value()});
+    reports.push_back({name, std::move(report).value(), std::move(searches)});
     if (interrupted) break;
   }
   return reports;
@@ -154,12 +171,13 @@ int run_softmax(const CliArgs& args, Cli& cli) {
   double elapsed_s = 0;
   bool all_done = reports->size() == names->size(), interrupted = false;
   Json rows = Json::array();
-  for (const auto& [device, report] : *reports) {
+  for (const auto& [device, report, searches] : *reports) {
     elapsed_s += report.elapsed_s;
     interrupted = interrupted || report.interrupted;
-    for (const TuneOutcome& outcome : report.outcomes) {
-      all_done = all_done && is_done(outcome);
-      rows.push_back(problem_json(device, outcome));
+    for (std::size_t i = 0; i < report.outcomes.size(); ++i) {
+      all_done = all_done && is_done(report.outcomes[i]);
+      rows.push_back(problem_json(device, report.outcomes[i]));
+      if (args.explain_search) rows.back()["search"] = searches[i];
     }
   }
   if (args.json) {

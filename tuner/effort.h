@@ -16,6 +16,7 @@ namespace rowsmith {
 
 struct EffortPlan {
   std::size_t candidates = 0;  // at most, the default included
+  int spill_bytes = 0;         // a thread; who spills more is timed only if nothing else stands
   SearchOptions search;
   ArenaLimits arena;
   StopwatchOptions stopwatch;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is told of a problem: the winner's record with its evidence, and progress on the way there.
+// What is told of a problem: the winner's record with its evidence; progress and decisions on the
+// way there.
 #include "runtime/log.h"
 #include "tuner/problem_tuner.h"
 
@@ -60,7 +61,7 @@ void ProblemTuner::fill_evidence(Evidence& evidence, const Search::Verdict& verd
   }
   evidence.floor_ns = floor_ns_;
   evidence.verdict = verdict.kind;
-  evidence.candidates = static_cast<std::int64_t>(built_.size());
+  evidence.candidates = static_cast<std::int64_t>(candidates_.size());
   evidence.rejected = static_cast<std::int64_t>(outcome_.rejections.size());
   evidence.error_ratio = accuracy_.error_ratio;
   evidence.max_error_ulp = accuracy_.max_error_ulp;
@@ -95,14 +96,55 @@ void ProblemTuner::show_progress() const {
   progress.problem = settings_.problem_index;
   progress.problems = settings_.problem_count;
   progress.candidate = search_->screened();
-  progress.candidates = built_.size();
+  progress.candidates = candidates_.size();
   progress.floor_ns = floor_ns_;
   if (!search_->samples(chosen_.default_index).empty()) {
     progress.default_ns = whole_ns(median_ns(chosen_.default_index));
   }
-  const std::optional<Search::Verdict> verdict = search_->verdict();
-  if (verdict) progress.best_ns = whole_ns(median_ns(verdict->winner));
+  if (const std::optional<double> best = search_->best_ns()) progress.best_ns = whole_ns(*best);
   settings_.progress(progress);
+}
+
+void ProblemTuner::explain(SearchEvent event) const {
+  if (!settings_.explain) return;
+  event.problem = settings_.problem_index;
+  event.config = to_string(chosen_.configs[event.candidate]);
+  event.is_default = event.candidate == chosen_.default_index;
+  settings_.explain(event);
+}
+
+void ProblemTuner::explain_ranks() const {
+  for (std::size_t i = 0; i < chosen_.configs.size(); ++i) {
+    SearchEvent event;
+    event.kind = SearchEvent::Kind::kRanked;
+    event.candidate = i;
+    explain(std::move(event));
+  }
+}
+
+void ProblemTuner::explain_build(std::size_t i) const {
+  const KernelResources resources = candidates_[i].plan.kernel->resources();
+  SearchEvent event;
+  event.kind = SearchEvent::Kind::kCompiled;
+  event.candidate = i;
+  event.registers = resources.registers;
+  event.spill_bytes = resources.spill_bytes;
+  explain(std::move(event));
+}
+
+void ProblemTuner::explain_verdict(const Search::Verdict& verdict) const {
+  SearchEvent event;
+  event.kind = SearchEvent::Kind::kVerdict;
+  event.candidate = verdict.winner;
+  event.rule = verdict.rule;
+  event.samples = search_->samples(verdict.winner).size();
+  event.ns = median_ns(verdict.winner);
+  if (verdict.against_default) {
+    const PairedComparison& it = *verdict.against_default;
+    event.rivals = {
+        {verdict.fastest, median_ns(verdict.fastest), it.ratio, it.interval.low, it.interval.high}};
+  }
+  explain(std::move(event));
 }
 
 }  // namespace rowsmith

@@ -36,9 +36,15 @@ ProblemTuner::ProblemTuner(const Session& session, const Problem& problem,
 }
 
 TuneOutcome ProblemTuner::run() {
-  if (!settled_before_search() && prepare()) {
+  if (settled_before_search()) return std::move(outcome_);
+  const double start = now();
+  if (prepare()) {
+    const double ready = now();
     search_best();
+    const double searched = now();
     if (!ended_) conclude();
+    log().debug("{}: {:.3f} s to the first candidate, {:.3f} s of search, {:.3f} s to confirm",
+                to_string(outcome_.problem), ready - start, searched - ready, now() - searched);
   }
   return std::move(outcome_);
 }
@@ -65,19 +71,18 @@ bool ProblemTuner::settled_before_search() {
   Status supported = check_supported(problem.in, problem.out);
   if (!supported.ok()) return end_with(State::kFailed, std::move(supported));
   if (settings_.retune) return false;
-  Result<std::optional<WinnerRecord>> known = session_.store->find(class_, problem);
+  Result<std::optional<WinnerRecord>> known = find_valid(session_, problem);
   if (!known.ok()) {
     log().warn("{}: {}", to_string(problem), known.status().to_string());
-  } else if (*known && still_valid(**known, problem, facts_)) {
+  } else if (*known) {
     outcome_.record = **known;
     return end_with(State::kKept, Status());
   }
   return false;
 }
 
-// Candidates, builds, buffers, reference and floor. False where the problem ended here.
-bool ProblemTuner::prepare() {
-  using State = TuneOutcome::State;
+// The candidates, and generic to compare the winner with, begin to be compiled.
+void ProblemTuner::begin_builds() {
   const Problem& problem = outcome_.problem;
   std::vector<Config> legal = legal_configs(problem, facts_);
   if (!settings_.families.empty()) {
@@ -88,18 +93,27 @@ bool ProblemTuner::prepare() {
     legal.erase(std::stable_partition(legal.begin(), legal.end(), wanted), legal.end());
   }
   chosen_ = choose_candidates(legal, default_config(problem, facts_), plan_.candidates);
-  built_ = build_candidates(session_, problem, chosen_.configs, chosen_.default_index, threads_,
-                            [this] { return time_is_up(); });
-  candidates_.resize(built_.size());
-  search_.emplace(plan_.search, built_.size(), chosen_.default_index);
-  for (std::size_t i = 0; i < built_.size() && !ended_; ++i) {
-    if (built_[i].status.ok()) {
-      candidates_[i].plan = make_plan(problem, facts_, chosen_.configs[i], built_[i].kernel);
-    } else {
-      reject(i, built_[i].status);
-    }
+  candidates_.resize(chosen_.configs.size());
+  search_.emplace(plan_.search, candidates_.size(), chosen_.default_index);
+  if (settings_.explain) {
+    search_->on_event([this](SearchEvent event) { explain(std::move(event)); });
   }
-  if (ended_) return false;
+  explain_ranks();
+  std::vector<Config> configs = chosen_.configs;
+  const Config generic = generic_config();
+  if (session_.modules->loaded(problem, generic) == nullptr) {
+    const auto found = std::find(configs.begin(), configs.end(), generic);
+    generic_ = static_cast<std::size_t>(found - configs.begin());
+    if (found == configs.end()) configs.push_back(generic);
+  }
+  builds_.emplace(session_, problem, std::move(configs), chosen_.default_index, threads_);
+}
+
+// Buffers, reference and floor, while candidates are compiled. False where the problem ended here.
+bool ProblemTuner::prepare() {
+  using State = TuneOutcome::State;
+  const Problem& problem = outcome_.problem;
+  begin_builds();
   lock_.emplace(settings_.lock_directory, facts_.uuid, settings_.lock_wait_s,
                 [this] { return time_is_up(); });
   Result<Arena> arena = Arena::make(*session_.device, problem, plan_.arena);
@@ -110,15 +124,23 @@ bool ProblemTuner::prepare() {
   Result<Verifier> verifier = Verifier::make(*session_.device, problem, limits);
   if (!verifier.ok()) return !end_with(State::kFailed, verifier.status());
   verifier_ = std::move(*verifier);
-  if (time_is_up()) return true;
-  Result<std::int64_t> floor = floor_.measure(session_, *arena_, plan_.floor_samples,
-                                              plan_.stopwatch, [this] { return time_is_up(); });
+  // A GPU's clock does not notice compilers; the host device's does.
+  if (facts_.kind == "host") {
+    for (std::size_t i = 0; i < candidates_.size() && !time_is_up(); ++i) builds_->take(i);
+    if (generic_) builds_->compiled_alone(*generic_);
+  }
+  return time_is_up() || measure_floor();
+}
+
+bool ProblemTuner::measure_floor() {
+  const Result<std::int64_t> floor = floor_.measure(
+      session_, *arena_, plan_.floor_samples, plan_.stopwatch, [this] { return time_is_up(); });
   if (floor.ok()) {
     floor_ns_ = *floor;
   } else if (floor.status().code() == Code::kDeviceLost) {
-    return !end_with(State::kFailed, floor.status());
+    return !end_with(TuneOutcome::State::kFailed, floor.status());
   } else {
-    log().info("{}: no floor: {}", to_string(problem), floor.status().to_string());
+    log().info("{}: no floor: {}", to_string(outcome_.problem), floor.status().to_string());
   }
   return true;
 }
@@ -145,7 +167,12 @@ void ProblemTuner::search_best() {
 
 void ProblemTuner::take_sample(const Search::Step& step) {
   Candidate& candidate = candidates_[step.candidate];
+  if (!candidate.built) {
+    const Status built = take_build(step.candidate);
+    if (!built.ok()) return reject(step.candidate, built);
+  }
   if (!candidate.watch) {
+    if (spills(step.candidate)) return drop_spiller(step.candidate);
     const Status started = start_screening(step.candidate);
     if (!started.ok()) return reject(step.candidate, started);
   }
@@ -159,13 +186,49 @@ void ProblemTuner::take_sample(const Search::Step& step) {
   }
 }
 
+Status ProblemTuner::take_build(std::size_t i) {
+  const BuiltCandidate built = builds_->take(i);
+  if (!built.status.ok()) return built.status;
+  candidates_[i].plan = make_plan(outcome_.problem, facts_, chosen_.configs[i], built.kernel);
+  candidates_[i].built = true;
+  explain_build(i);
+  return {};
+}
+
+bool ProblemTuner::spills(std::size_t i) const {
+  return !spillers_admitted_ && i != chosen_.default_index &&
+         candidates_[i].plan.kernel->resources().spill_bytes > plan_.spill_bytes;
+}
+
+Status ProblemTuner::why_dropped(std::size_t spiller) const {
+  const int spilled = candidates_[spiller].plan.kernel->resources().spill_bytes;
+  return Status(Code::kUnsupported,
+                "spills " + std::to_string(spilled) + " bytes a thread to local memory");
+}
+
+void ProblemTuner::drop_spiller(std::size_t i) {
+  spillers_.push_back(i);
+  drop(i, why_dropped(i));
+}
+
+// Slow as they are, they are better than nothing.
+bool ProblemTuner::readmit_spillers() {
+  if (spillers_.empty() || time_is_up()) return false;
+  for (const std::size_t i : spillers_) search_->readmit(i);
+  spillers_.clear();
+  spillers_admitted_ = true;
+  search_again("nothing else stands, so that those which spill are tried");
+  return true;
+}
+
+void ProblemTuner::search_again(std::string why) {
+  search_->restart(std::move(why));
+  finals_begun_ = false;
+  search_best();
+}
+
 Status ProblemTuner::start_screening(std::size_t i) {
   Candidate& candidate = candidates_[i];
-  const int spilled = candidate.plan.kernel->resources().spill_bytes;
-  if (spilled > 0 && i != chosen_.default_index) {
-    return Status(Code::kUnsupported,
-                  "spills " + std::to_string(spilled) + " bytes a thread to local memory");
-  }
   if (Status verified = verifier_->check(candidate.plan); !verified.ok()) return verified;
   Result<Stopwatch> watch =
       Stopwatch::make(*session_.device, candidate.plan, *arena_, plan_.stopwatch);
@@ -195,7 +258,8 @@ void ProblemTuner::enter_finals() {
 
 Status ProblemTuner::build_alone(std::size_t i) {
   const Config& config = chosen_.configs[i];
-  Result<const Kernel*> kernel = session_.modules->get(outcome_.problem, config);
+  Result<const Kernel*> kernel =
+      session_.modules->get(outcome_.problem, config, builds_->compiled_alone(i));
   if (!kernel.ok()) return kernel.status();
   candidates_[i].plan = make_plan(outcome_.problem, facts_, config, *kernel);
   return {};
@@ -215,7 +279,8 @@ bool ProblemTuner::confirm(std::size_t i) {
   }
   const Config generic = generic_config();
   if (status.ok() && chosen_.configs[i].family != generic.family) {
-    Result<const Kernel*> kernel = session_.modules->get(outcome_.problem, generic);
+    Result<const Kernel*> kernel = session_.modules->get(
+        outcome_.problem, generic, generic_ ? builds_->compiled_alone(*generic_) : nullptr);
     if (!kernel.ok()) {
       end_with(TuneOutcome::State::kFailed, kernel.status().with_context("generic, to compare"));
       return false;
@@ -235,7 +300,7 @@ Status ProblemTuner::why_none_stands() const {
                              : passed_over_;
   }
   const Rejection& first = outcome_.rejections.front();
-  return Status(first.code, "no candidate stands of " + std::to_string(built_.size()) + "; " +
+  return Status(first.code, "no candidate stands of " + std::to_string(candidates_.size()) + "; " +
                                 std::to_string(outcome_.rejections.size()) +
                                 " were rejected, the first (" + first.config +
                                 "): " + first.reason);
@@ -245,30 +310,46 @@ void ProblemTuner::conclude() {
   while (!ended_) {
     const std::optional<Search::Verdict> verdict = search_->verdict();
     if (!verdict) {
+      if (readmit_spillers()) continue;
       end_with(TuneOutcome::State::kFailed, why_none_stands());
-    } else if (confirm(verdict->winner)) {
-      return record(*verdict);
-    } else if (!ended_ && !time_is_up()) {
-      search_->restart();
-      finals_begun_ = false;
-      search_best();
+      return;
     }
+    explain_verdict(*verdict);
+    if (confirm(verdict->winner)) {
+      for (const std::size_t i : spillers_) remember_rejection(i, why_dropped(i));
+      return record(*verdict);
+    }
+    if (!ended_ && !time_is_up()) search_again("the winner was dropped");
   }
 }
 
-// The device's and the memory's failures are nobody's; a spiller is dropped, but was not wrong.
-void ProblemTuner::reject(std::size_t i, const Status& why) {
-  const std::string config = to_string(chosen_.configs[i]);
+void ProblemTuner::drop(std::size_t i, const Status& why) {
+  SearchEvent event;
+  event.kind = SearchEvent::Kind::kDropped;
+  event.candidate = i;
+  event.reason = why.to_string();
+  explain(std::move(event));
   search_->reject(i);
   candidates_[i].watch.reset();
-  log().debug("{}: {}: {}", to_string(outcome_.problem), config, why.to_string());
+  log().debug("{}: {}: {}", to_string(outcome_.problem), to_string(chosen_.configs[i]),
+              why.to_string());
+}
+
+// The device's and the memory's failures are nobody's.
+void ProblemTuner::reject(std::size_t i, const Status& why) {
+  const std::string config = to_string(chosen_.configs[i]);
+  drop(i, why);
   switch (why.code()) {
     case Code::kDeviceLost: end_with(TuneOutcome::State::kFailed, why.with_context(config)); return;
     case Code::kOutOfMemory: memory_failure_ = why.with_context(config); return;
     case Code::kNotTuned: return;
     case Code::kUnsupported: passed_over_ = why; return;
-    default: break;
+    default: remember_rejection(i, why);
   }
+}
+
+void ProblemTuner::remember_rejection(std::size_t i, const Status& why) {
+  const std::string config = to_string(chosen_.configs[i]);
   Rejection rejection{class_,     outcome_.problem,
                       config,     std::string(find_family(chosen_.configs[i].family)->digest()),
                       why.code(), why.message()};

@@ -25,16 +25,25 @@ class ProblemTuner {
   TuneOutcome run();
 
  private:
-  // A candidate that can be launched, with its stopwatch while it is being timed.
+  // A candidate, once it is built with its plan, and with its stopwatch while it is being timed.
   struct Candidate {
+    bool built = false;
     LaunchPlan plan;
     std::optional<Stopwatch> watch;
   };
 
   bool settled_before_search();
+  void begin_builds();
   bool prepare();
+  bool measure_floor();
   void search_best();
   void take_sample(const Search::Step& step);
+  Status take_build(std::size_t i);
+  bool spills(std::size_t i) const;
+  Status why_dropped(std::size_t spiller) const;
+  void drop_spiller(std::size_t i);
+  bool readmit_spillers();
+  void search_again(std::string why);
   Status start_screening(std::size_t i);
   void enter_finals();
   Status build_alone(std::size_t i);
@@ -47,12 +56,18 @@ class ProblemTuner {
   std::string policy() const;
 
   void reject(std::size_t i, const Status& why);
+  void drop(std::size_t i, const Status& why);
+  void remember_rejection(std::size_t i, const Status& why);
   bool end_with(TuneOutcome::State state, Status why);
   bool stopped() const { return settings_.stop && settings_.stop(); }
   bool time_is_up() const { return stopped() || (deadline_ > 0 && now() >= deadline_); }
   double now() const;
   double median_ns(std::size_t i) const { return median(search_->samples(i)); }
   void show_progress() const;
+  void explain(SearchEvent event) const;
+  void explain_ranks() const;
+  void explain_build(std::size_t i) const;
+  void explain_verdict(const Search::Verdict& verdict) const;
 
   const Session& session_;
   const TuneSettings& settings_;
@@ -65,7 +80,8 @@ class ProblemTuner {
   TuneOutcome outcome_;
   bool ended_ = false;
   Candidates chosen_;
-  std::vector<BuiltCandidate> built_;
+  std::optional<std::size_t> generic_;  // among the builds, unless it is loaded already
+  std::optional<CandidateBuilds> builds_;
   std::vector<Candidate> candidates_;
   std::optional<TuningLock> lock_;
   std::optional<Arena> arena_;
@@ -73,6 +89,8 @@ class ProblemTuner {
   std::optional<Search> search_;
   std::int64_t floor_ns_ = 0;
   bool finals_begun_ = false;
+  std::vector<std::size_t> spillers_;  // dropped untimed
+  bool spillers_admitted_ = false;
   Status memory_failure_;  // of the last candidate that found no memory
   Status passed_over_;     // why the last candidate was that the device does not support
   Accuracy accuracy_;

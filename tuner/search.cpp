@@ -15,6 +15,16 @@ constexpr std::size_t kLeastRounds = 3;
 // A finalist leaves early only where the interval has its full confidence (statistics.h).
 constexpr std::size_t kRoundsBeforeDrop = 6;
 
+using Rule = SearchEvent::Rule;
+
+double least(const std::vector<double>& samples) {
+  return *std::min_element(samples.begin(), samples.end());
+}
+
+SearchEvent::Rival rival(std::size_t candidate, double ns, const PairedComparison& comparison) {
+  return {candidate, ns, comparison.ratio, comparison.interval.low, comparison.interval.high};
+}
+
 }  // namespace
 
 Search::Search(const SearchOptions& options, std::size_t count, std::size_t default_index)
@@ -47,10 +57,19 @@ void Search::report(double ns) {
   candidate.screening.push_back(ns);
   if (order_[position_] != default_index_ && beyond_cut(candidate)) {
     candidate.out = true;
+    const bool first = candidate.screening.size() == 1;
+    tell_cut(order_[position_], first ? Rule::kFirstSample : Rule::kLeastSample,
+             least(candidate.screening), limit(candidate));
     end_screening_of_current();
   } else if (candidate.screening.size() >= options_.screen_samples) {
     const double middle = median(candidate.screening);
     best_ = best_ == 0 ? middle : std::min(best_, middle);
+    SearchEvent event;
+    event.kind = SearchEvent::Kind::kScreened;
+    event.candidate = order_[position_];
+    event.samples = candidate.screening.size();
+    event.ns = middle;
+    tell(std::move(event));
     end_screening_of_current();
   }
 }
@@ -61,21 +80,42 @@ void Search::reject(std::size_t candidate) {
   if (stage_ == Stage::kFinals) settle_finals();
 }
 
-void Search::restart() {
+void Search::restart(std::string why) {
   for (Candidate& candidate : candidates_) candidate = Candidate{{}, {}, candidate.rejected, false};
   stage_ = Stage::kScreening;
   position_ = round_ = 0;
   best_ = 0;
   finalists_.clear();
+  SearchEvent event;
+  event.kind = SearchEvent::Kind::kRestarted;
+  event.reason = std::move(why);
+  tell(std::move(event));
   settle_screening();
 }
 
 void Search::stop() {
+  if (stage_ == Stage::kDone) return;
   stage_ = Stage::kDone;
+  SearchEvent event;
+  event.kind = SearchEvent::Kind::kStopped;
+  tell(std::move(event));
 }
 
 std::size_t Search::screened() const {
   return stage_ == Stage::kScreening ? position_ : order_.size();
+}
+
+std::optional<double> Search::best_ns() const {
+  double best = best_;
+  if (finals_count()) {
+    best = 0;
+    for (const std::size_t i : finalists_) {
+      if (!stands(i) || candidates_[i].finals.empty()) continue;
+      const double middle = median(candidates_[i].finals);
+      best = best == 0 ? middle : std::min(best, middle);
+    }
+  }
+  return best > 0 ? std::optional(best) : std::nullopt;
 }
 
 const std::vector<double>& Search::samples(std::size_t candidate) const {
@@ -89,10 +129,12 @@ bool Search::stands(std::size_t candidate) const {
 
 // By the least sample: an outlier to the slow side alone must not end a good candidate.
 bool Search::beyond_cut(const Candidate& candidate) const {
-  if (best_ == 0) return false;
-  const double least = *std::min_element(candidate.screening.begin(), candidate.screening.end());
+  return best_ > 0 && least(candidate.screening) > limit(candidate);
+}
+
+double Search::limit(const Candidate& candidate) const {
   const bool first = candidate.screening.size() == 1;
-  return least > best_ * (first ? options_.first_cut : options_.screen_cut);
+  return best_ * (first ? options_.first_cut : options_.screen_cut);
 }
 
 void Search::end_screening_of_current() {
@@ -114,17 +156,19 @@ void Search::start_finals() {
     return median(candidates_[a].screening) < median(candidates_[b].screening);
   });
   for (const std::size_t i : ranked) {
-    const bool near = median(candidates_[i].screening) <= best_ * options_.finalist_band;
-    if (near && finalists_.size() < options_.finalists) finalists_.push_back(i);
+    const double middle = median(candidates_[i].screening);
+    const double band = best_ * options_.finalist_band;
+    if (middle <= band && finalists_.size() < options_.finalists) {
+      finalists_.push_back(i);
+      continue;
+    }
+    candidates_[i].out = true;
+    tell_cut(i, middle > band ? Rule::kFinalistBand : Rule::kFinalistCount, middle, band);
   }
   if (stands(default_index_)) finalists_.push_back(default_index_);
-  for (const std::size_t i : ranked) {
-    if (std::find(finalists_.begin(), finalists_.end(), i) == finalists_.end()) {
-      candidates_[i].out = true;
-    }
-  }
   stage_ = Stage::kFinals;
   position_ = 0;
+  tell_finals();
   settle_finals();
 }
 
@@ -136,24 +180,40 @@ std::size_t Search::turn() const {
 void Search::settle_finals() {
   const auto standing =
       std::count_if(finalists_.begin(), finalists_.end(), [&](std::size_t i) { return stands(i); });
-  if (standing == 0) return stop();
+  if (standing == 0) {
+    stage_ = Stage::kDone;
+    return;
+  }
   while (true) {
     while (position_ < finalists_.size() && !stands(turn())) ++position_;
     if (position_ < finalists_.size()) return;
     position_ = 0;
-    ++round_;
-    drop_slow_finalists();
-    if (round_ >= options_.final_rounds) return stop();
+    end_round();
+    if (round_ >= options_.final_rounds) {
+      stage_ = Stage::kDone;
+      return;
+    }
   }
 }
 
-void Search::drop_slow_finalists() {
-  if (round_ < kRoundsBeforeDrop) return;
+void Search::end_round() {
+  ++round_;
   const std::size_t leader = fastest(contenders());
+  tell_round(leader);
+  if (round_ >= kRoundsBeforeDrop) drop_slow_finalists(leader);
+}
+
+void Search::drop_slow_finalists(std::size_t leader) {
   for (const std::size_t i : finalists_) {
     if (i == leader || i == default_index_ || !stands(i)) continue;
     const auto comparison = compare_paired(candidates_[i].finals, candidates_[leader].finals);
-    if (comparison.slower_by(options_.margin)) candidates_[i].out = true;
+    if (!comparison.slower_by(options_.margin)) continue;
+    candidates_[i].out = true;
+    SearchEvent event;
+    event.kind = SearchEvent::Kind::kLeft;
+    event.candidate = i;
+    event.rivals = {rival(i, candidates_[i].finals.back(), comparison)};
+    tell(std::move(event));
   }
 }
 
@@ -187,9 +247,15 @@ std::optional<Search::Verdict> Search::verdict() const {
     return !has_default ||
            compare_paired(samples(i), samples(default_index_)).faster_by(options_.margin);
   };
-  Verdict verdict{leader, std::nullopt, "winner"};
+  Verdict verdict{leader, std::nullopt, "winner", has_default ? Rule::kFaster : Rule::kNoDefault};
+  verdict.fastest = leader;
+  if (has_default && leader != default_index_) {
+    verdict.against_default = compare_paired(samples(leader), samples(default_index_));
+  }
   if (has_default && (leader == default_index_ || !beats_default(leader))) {
-    verdict = {default_index_, std::nullopt, "default"};
+    verdict.winner = default_index_;
+    verdict.kind = "default";
+    verdict.rule = leader == default_index_ ? Rule::kDefaultFastest : Rule::kGainInNoise;
   } else {
     std::size_t equals = 0;
     for (auto i = pool.rbegin(); i != pool.rend(); ++i) {
@@ -200,7 +266,10 @@ std::optional<Search::Verdict> Search::verdict() const {
       verdict.winner = *i;
       ++equals;
     }
-    if (equals > 1) verdict.kind = "tie";
+    if (equals > 1) {
+      verdict.kind = "tie";
+      verdict.rule = has_default ? Rule::kTie : Rule::kNoDefault;
+    }
   }
   std::vector<std::size_t> rest;
   std::copy_if(pool.begin(), pool.end(), std::back_inserter(rest),

@@ -18,9 +18,14 @@
 
 #include "tuner/statistics.h"
 
+#include <rowsmith/search_event.h>
+
 #include <cstddef>
+#include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace rowsmith {
@@ -41,6 +46,9 @@ class Search {
   // Candidates are 0 .. count - 1 by rank. Requires default_index < count.
   Search(const SearchOptions& options, std::size_t count, std::size_t default_index);
 
+  // Is told every decision as it is taken, but for verdicts, which change nothing. May be empty.
+  void on_event(std::function<void(SearchEvent)> sink) { sink_ = std::move(sink); }
+
   enum class Stage { kScreening, kFinals, kDone };
   struct Step {
     Stage stage = Stage::kDone;
@@ -52,8 +60,11 @@ class Search {
   void report(double ns);
   // The candidate failed: it is out, whatever its times.
   void reject(std::size_t candidate);
-  // Screens all that stand anew: after the rejection of a winner, whose time has cut others.
-  void restart();
+  // Takes a rejection back; before restart().
+  void readmit(std::size_t candidate) { candidates_[candidate].rejected = false; }
+  // Screens all that stand anew: after the rejection of a winner, whose time has cut others. `why`
+  // is for the event.
+  void restart(std::string why);
   // The time is up: done with what is there.
   void stop();
 
@@ -61,6 +72,9 @@ class Search {
   const std::vector<std::size_t>& finalists() const { return finalists_; }
   // Screened to the end, cut or rejected.
   std::size_t screened() const;
+  // The time of the best so far, for progress: cheap at any time, unlike verdict(). nullopt before
+  // the first candidate is screened to the end.
+  std::optional<double> best_ns() const;
   // Samples of the candidate: of the finals where it was in them, else of the screening.
   const std::vector<double>& samples(std::size_t candidate) const;
 
@@ -68,6 +82,10 @@ class Search {
     std::size_t winner = 0;
     std::optional<std::size_t> runner_up;
     std::string_view kind;  // "winner", "tie" or "default"
+    SearchEvent::Rule rule = SearchEvent::Rule::kNone;
+    // The fastest, and how it compares with the default where both have samples.
+    std::size_t fastest = 0;
+    std::optional<PairedComparison> against_default;
   };
   // nullopt where no candidate that stands has a sample. May be asked at any time.
   std::optional<Verdict> verdict() const;
@@ -84,14 +102,22 @@ class Search {
   void settle_screening();
   void start_finals();
   void settle_finals();
-  void drop_slow_finalists();
+  void end_round();
+  void drop_slow_finalists(std::size_t leader);
   // The candidate of the finals whose turn it is: odd rounds go backwards.
   std::size_t turn() const;
   bool finals_count() const;
   std::vector<std::size_t> contenders() const;
   std::size_t fastest(const std::vector<std::size_t>& of) const;
+  double limit(const Candidate& candidate) const;
+
+  void tell(SearchEvent event) const;
+  void tell_cut(std::size_t candidate, SearchEvent::Rule rule, double ns, double limit_ns) const;
+  void tell_finals() const;
+  void tell_round(std::size_t leader) const;
 
   SearchOptions options_;
+  std::function<void(SearchEvent)> sink_;
   std::vector<Candidate> candidates_;
   std::size_t default_index_;
   Stage stage_ = Stage::kScreening;

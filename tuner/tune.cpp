@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/tune.h"
 
+#include "tuner/budget.h"
+
 #include <chrono>
 
 namespace rowsmith {
@@ -9,6 +11,20 @@ namespace {
 double steady_seconds() {
   const auto since_start = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double>(since_start).count();
+}
+
+// By problem: what its tuning can win, 0 where there is nothing to tune.
+std::vector<double> stakes_ns(const Session& session, const TuneRequest& request) {
+  std::vector<double> stakes;
+  for (const Problem& problem : request.problems) {
+    bool waits = problem.rows > 0 && problem.cols > 0;
+    if (waits && !request.retune) {
+      const auto known = find_valid(session, problem);
+      waits = !known.ok() || !*known;
+    }
+    stakes.push_back(waits ? expected_floor_ns(problem, session.device->facts()) : 0);
+  }
+  return stakes;
 }
 
 TuneOutcome untried(const Problem& problem, TuneOutcome::State state, Status why) {
@@ -50,10 +66,13 @@ TuneReport tune_all(const Session& session, const TuneRequest& request,
   settings.families = request.families;
   settings.compile_threads = request.compile_threads;
   settings.progress = progress;
+  settings.explain = request.explain;
   settings.stop = stop;
   settings.problem_count = request.problems.size();
   const double start = settings.now_s();
   TuneReport report;
+  const bool limited = request.budget_s > 0;
+  const std::vector<double> stakes = limited ? stakes_ns(session, request) : std::vector<double>();
   FloorMeter floor;
   Status lost;
   for (std::size_t i = 0; i < request.problems.size(); ++i) {
@@ -66,14 +85,12 @@ TuneReport tune_all(const Session& session, const TuneRequest& request,
     } else if (report.interrupted) {
       report.outcomes.push_back(
           untried(problem, State::kSkipped, Status(Code::kNotTuned, "interrupted")));
-    } else if (request.budget_s > 0 && left <= 0) {
+    } else if (limited && left <= 0) {
       report.outcomes.push_back(
           untried(problem, State::kSkipped, Status(Code::kNotTuned, "the budget was spent")));
     } else {
       settings.problem_index = i;
-      if (request.budget_s > 0) {
-        settings.budget_s = left / static_cast<double>(request.problems.size() - i);
-      }
+      if (limited) settings.budget_s = left * budget_part(stakes, i);
       report.outcomes.push_back(tune_problem(session, problem, settings, floor));
       const Status& status = report.outcomes.back().status;
       if (status.code() == Code::kDeviceLost) lost = status;

@@ -9,9 +9,9 @@
 
 namespace rowsmith {
 
-// The budget is a total: each problem may use an equal share of what is left of it when its turn
-// comes, so that what one leaves over the next ones have. `around` gives what the request does not
-// say: clock and lock. A lost device fails the rest of the list untried.
+// The budget is a total, shared as budget.h says; at the end of its share each problem stands by
+// the best so far, and those whose turn comes after the total are skipped. `around` gives what the
+// request does not say: clock and lock. A lost device fails the rest of the list untried.
 TuneReport tune_all(const Session& session, const TuneRequest& request,
                     const std::function<void(const TuneProgress&)>& progress,
                     const std::function<bool()>& stop, const TuneSettings& around = {});

@@ -148,6 +148,7 @@ class Grammar {
                args_.budget_s = checked("--budget", parse_duration_s(text));
              });
     softmax->add_flag("--retune", args_.retune, "Also problems that have a winner");
+    softmax->add_flag("--explain-search", args_.explain_search, "Print every decision");
     softmax->add_option("--family", args_.families, "Only these families, and the default")
         ->delimiter(',')
         ->check(CLI::IsMember(family_names()));

@@ -9,11 +9,22 @@
 
 namespace rowsmith {
 
+namespace {
+
 bool still_valid(const WinnerRecord& record, const Problem& problem, const DeviceFacts& facts) {
   const Family* family = find_family(record.config.family);
   return family != nullptr && record.evidence.median_ns > 0 &&
          record.family_digest == family->digest() &&
          family->why_illegal(problem, facts, record.config).empty();
+}
+
+}  // namespace
+
+Result<std::optional<WinnerRecord>> find_valid(const Session& session, const Problem& problem) {
+  const DeviceFacts& facts = session.device->facts();
+  Result<std::optional<WinnerRecord>> known = session.store->find(device_class(facts), problem);
+  if (known.ok() && *known && !still_valid(**known, problem, facts)) known->reset();
+  return known;
 }
 
 TuneOutcome tune_problem(const Session& session, const Problem& problem,

@@ -10,6 +10,7 @@
 #include <rowsmith/tuner.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct TuneSettings {
   std::function<bool()> stop;  // may be empty; true gives the problem up
   // --- Around it ---
   std::function<void(const TuneProgress&)> progress;  // may be empty
+  std::function<void(const SearchEvent&)> explain;    // may be empty
   std::size_t problem_index = 0, problem_count = 1;   // for progress
   std::string lock_directory;                         // "" = TuningLock::default_directory()
   double lock_wait_s = 10;
@@ -39,7 +41,8 @@ struct TuneSettings {
 TuneOutcome tune_problem(const Session& session, const Problem& problem,
                          const TuneSettings& settings, FloorMeter& floor);
 
-// A record that may serve: its family is as it was, its config is legal on the device.
-bool still_valid(const WinnerRecord& record, const Problem& problem, const DeviceFacts& facts);
+// The session's record of exactly this problem, if it may serve: its family is as it was, its
+// config is legal on the device. Codes of WinnerStore::find.
+Result<std::optional<WinnerRecord>> find_valid(const Session& session, const Problem& problem);
 
 }  // namespace rowsmith

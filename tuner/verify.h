@@ -23,7 +23,7 @@ struct VerifyLimits {
   std::int64_t random_elements = 1 << 20;   // in them, but two rows all the same
   std::int64_t special_elements = 8 << 20;  // in special rows, but three rows all the same
   int runs = 2;     // with different poison; results must be identical to the bit
-  int threads = 1;  // that make the reference
+  int threads = 1;  // that make the reference and compare with it
 };
 
 // The output scale that results are checked with: 1, but for fp8 about H, since most of a row's
@@ -47,6 +47,8 @@ class Verifier {
   void write_input();
   Status check_untidily(const LaunchPlan& plan);
   Status run_once(const LaunchPlan& plan, unsigned char poison);
+  Status poison_output(unsigned char poison);
+  Status find_difference(const std::string& first, unsigned char poison) const;
   Status find_stray_write(unsigned char poison) const;
   Status find_input_damage() const;
   Status find_wrong_result(unsigned char poison) const;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <rowsmith/runtime.h>
+#include <rowsmith/search_event.h>
 #include <rowsmith/winner_store.h>
 
 #include <functional>
@@ -26,6 +27,8 @@ struct TuneRequest {
   // Only these families, and the default; empty = all.
   std::vector<std::string> families;
   int compile_threads = 0;  // 0 = the machine's cores
+  // Is told every decision of the search, in order, from the calling thread. May be empty.
+  std::function<void(const SearchEvent&)> explain;
 };
 
 // What became of one problem.
