@@ -9,6 +9,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -104,6 +106,43 @@ TEST_F(CliHost, EmptyProblemsAreSkippedAndTheOthersTuned) {
   EXPECT_NE(report_["problems"][0]["reason"].get<std::string>().find("nothing to compute"),
             std::string::npos);
   EXPECT_EQ(report_["problems"][1]["status"], "tuned");
+}
+
+TEST_F(CliHost, TunesExactlyTheListedProblemsAndNumbersTheBrokenLines) {
+  const std::string file = cache_ + "/shapes.csv";
+  std::ofstream(file) << "S,H,dtype\n2,33,f16\n2,oops,f16\n0,33,f16\n2,64,f16\n2,33,f16\n";
+  ASSERT_EQ(tune("softmax --device host --effort quick --from " + file), kExitSomeFailed);
+  ASSERT_EQ(report_["problems"].size(), 3u);
+  EXPECT_EQ(report_["problems"][0]["status"], "tuned");
+  EXPECT_EQ(report_["problems"][1]["status"], "skipped");
+  EXPECT_EQ(report_["problems"][2]["status"], "tuned");
+  EXPECT_EQ(report_["broken_lines"], json::parse(R"([{"line": 3, "reason":
+            "H: 'oops' is not a whole number"}])"));
+  ASSERT_EQ(tune("list"), kExitDone);
+  ASSERT_EQ(report_["winners"].size(), 2u);
+  EXPECT_EQ(report_["winners"][0]["H"], 33);
+  EXPECT_EQ(report_["winners"][1]["H"], 64);
+}
+
+TEST_F(CliHost, ProblemsComeFromStandardInputToo) {
+  std::istringstream input("{\"S\": 2, \"H\": 33, \"dtype\": \"f16\"}\n");
+  std::streambuf* const before = std::cin.rdbuf(input.rdbuf());
+  const int status = tune("softmax --device host --effort quick --from -");
+  std::cin.rdbuf(before);
+  ASSERT_EQ(status, kExitDone) << report_;
+  EXPECT_EQ(report_["problems"][0]["H"], 33);
+}
+
+TEST_F(CliHost, ShardsTogetherTuneTheListOnce) {
+  const std::string line = "softmax --device host --effort quick -S 2 -H 33,64,65 -d f16 --shard ";
+  std::size_t tuned = 0;
+  for (const char* shard : {"1/2", "2/2"}) {
+    ASSERT_EQ(tune(line + shard), kExitDone);
+    for (const json& problem : report_["problems"]) tuned += problem["status"] == "tuned";
+  }
+  EXPECT_EQ(tuned, 3u);
+  ASSERT_EQ(tune("softmax --device host -S 2 -H 33 -d f16 --shard 2/2"), kExitDone);
+  EXPECT_EQ(report_["problems"], json::array());
 }
 
 TEST_F(CliHost, InterruptSkipsWhatIsLeftAndExitsOne) {

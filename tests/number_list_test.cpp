@@ -74,5 +74,29 @@ TEST(Duration, RefusesMissingUnitsAndNothing) {
   }
 }
 
+TEST(ShardText, ReadsTheFirstAndTheLastShare) {
+  for (const auto& [text, index] : {std::pair("1/8", 1u), std::pair("8/8", 8u)}) {
+    const auto shard = parse_shard(text);
+    ASSERT_TRUE(shard.ok()) << text;
+    EXPECT_EQ(shard->index, index);
+    EXPECT_EQ(shard->count, 8u);
+  }
+}
+
+TEST(ShardText, NamesWhatIsWrong) {
+  for (const auto& [text, message] :
+       {std::pair("0/8", "'0' is outside 1 to 8"), std::pair("9/8", "'9' is outside 1 to 8"),
+        std::pair("1/0", "'0' is outside 1 to 100000"),
+        std::pair("1/100001", "'100001' is outside 1 to 100000"),
+        std::pair("/8", "'' is not a whole number"), std::pair("1/", "'' is not a whole number"),
+        std::pair("1/2/3", "'2/3' is not a whole number"),
+        std::pair("3", "'3' is not a shard such as 3/8")}) {
+    const auto shard = parse_shard(text);
+    ASSERT_FALSE(shard.ok()) << text;
+    EXPECT_NE(shard.status().message().find(message), std::string::npos)
+        << shard.status().message();
+  }
+}
+
 }  // namespace
 }  // namespace rowsmith

@@ -4,6 +4,8 @@
 // status; tune_cli.h names them. Knows nothing of CLI11.
 #pragma once
 
+#include "tuner/number_list.h"
+
 #include <rowsmith/runtime.h>
 #include <rowsmith/tuner.h>
 
@@ -11,6 +13,7 @@
 
 #include <functional>
 #include <iosfwd>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +29,8 @@ struct CliArgs {
   std::string device;  // "" = as the environment says
   std::vector<std::int64_t> rows, cols;
   std::vector<std::pair<DType, DType>> dtypes;
+  std::string from;  // a file of problems in place of these; "" = none
+  Shard shard;
   Effort effort = Effort::kStandard;
   double budget_s = 0;
   bool retune = false;
@@ -66,6 +71,16 @@ int fail(const CliArgs& args, Cli& cli, const Status& status);
 
 // The environment's options with the command line's put over them.
 Result<RuntimeOptions> runtime_options(const CliArgs& args);
+// The text of a file, or of standard input where `path` is "-". Invalid argument.
+Result<std::string> read_file(const std::string& path);
+
+inline constexpr std::int64_t kMaxRows = std::numeric_limits<std::int64_t>::max();
+inline constexpr std::int64_t kMaxCols = std::numeric_limits<std::int32_t>::max();
+inline constexpr const char* kDtypeChoices =
+    "f64, f32, f16, bf16, f8e4m3, f8e5m2, or a pair in:out";
+
+// The contiguous problem. Invalid argument where a matrix passes 2^63 bytes.
+Result<Problem> sized_problem(DType in, DType out, std::int64_t rows, std::int64_t cols);
 // Every dtype x H x S, contiguous. Invalid argument where a matrix passes 2^63 bytes.
 Result<std::vector<Problem>> problems_of(const CliArgs& args);
 // The one problem of commands that take one.

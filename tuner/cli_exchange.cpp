@@ -19,7 +19,6 @@
 #include <cstdio>
 #include <fstream>
 #include <ostream>
-#include <sstream>
 
 namespace rowsmith {
 namespace {
@@ -35,14 +34,6 @@ Status write_file(const std::string& path, const std::string& text) {
     return Status(Code::kInternal, path + " cannot be written: " + errno_text(errno));
   }
   return Status();
-}
-
-Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) return Status(Code::kInvalidArgument, path + " cannot be read: " + errno_text(errno));
-  return text.str();
 }
 
 // Facts good enough to check legality for a device class that need not be on this machine.

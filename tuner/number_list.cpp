@@ -25,15 +25,6 @@ Status outside(std::string_view piece, std::int64_t max) {
   return wrong(piece, "is outside 1 to " + std::to_string(max));
 }
 
-Result<std::int64_t> parse_number(std::string_view text, std::int64_t max) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = !text.empty() && end == text.data() + text.size();
-  if (error == std::errc::invalid_argument || !whole) return wrong(text, "is not a whole number");
-  if (error != std::errc() || value < 0 || value > max) return outside(text, max);
-  return value;
-}
-
 struct Range {
   std::int64_t first = 0, last = 0;
 };
@@ -50,6 +41,15 @@ Result<Range> parse_range(std::string_view piece, std::int64_t max) {
 }
 
 }  // namespace
+
+Result<std::int64_t> parse_number(std::string_view text, std::int64_t max) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = !text.empty() && end == text.data() + text.size();
+  if (error == std::errc::invalid_argument || !whole) return wrong(text, "is not a whole number");
+  if (error != std::errc() || value < 0 || value > max) return outside(text, max);
+  return value;
+}
 
 Result<std::vector<std::int64_t>> parse_number_list(std::string_view text, std::int64_t max) {
   std::vector<std::int64_t> numbers;
@@ -75,6 +75,18 @@ Result<std::vector<std::int64_t>> parse_number_list(std::string_view text, std::
   if (!status.ok()) return status;
   if (numbers == std::vector<std::int64_t>{0}) return outside(text, max);
   return numbers;
+}
+
+Result<Shard> parse_shard(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return wrong(text, "is not a shard such as 3/8");
+  const auto count = parse_number(text.substr(slash + 1), kMaxNumbers);
+  if (!count.ok()) return count.status().with_context("shard i/n");
+  if (*count < 1) return outside(text.substr(slash + 1), kMaxNumbers).with_context("shard i/n");
+  const auto index = parse_number(text.substr(0, slash), *count);
+  if (!index.ok()) return index.status().with_context("shard i/n");
+  if (*index < 1) return outside(text.substr(0, slash), *count).with_context("shard i/n");
+  return Shard{static_cast<std::size_t>(*index), static_cast<std::size_t>(*count)};
 }
 
 Result<double> parse_duration_s(std::string_view text) {

@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <charconv>
 #include <iostream>
-#include <limits>
 
 namespace rowsmith {
 namespace {
@@ -29,9 +28,6 @@ std::vector<std::string> family_names() {
   for (const Family* family : catalog()) names.emplace_back(family->name());
   return names;
 }
-
-constexpr std::int64_t kMaxRows = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kMaxCols = std::numeric_limits<std::int32_t>::max();
 
 [[noreturn]] void refuse(const std::string& option, const std::string& why) {
   throw CLI::ValidationError(option, why);
@@ -49,8 +45,7 @@ std::vector<std::pair<DType, DType>> dtypes_of(const std::string& text) {
   detail::for_each_piece(text, ',', [&](std::string_view piece) {
     const auto pair = parse_dtypes(piece);
     if (!pair) {
-      refuse("-d", "'" + std::string(piece) +
-                       "' is not one of f64, f32, f16, bf16, f8e4m3, f8e5m2, or a pair in:out");
+      refuse("-d", "'" + std::string(piece) + "' is not one of " + kDtypeChoices);
     }
     if (std::find(dtypes.begin(), dtypes.end(), *pair) == dtypes.end()) dtypes.push_back(*pair);
     return true;
@@ -115,16 +110,34 @@ class Grammar {
     return sub;
   }
 
+  using Options = std::vector<CLI::Option*>;
+
+  Options add_shape(CLI::App* sub) {
+    return {add_text(sub, "-S,--rows", "Rows: 1,16,4096 or 8-12", "LIST",
+                     [this](const std::string& text) {
+                       args_.rows = checked("-S", parse_number_list(text, kMaxRows));
+                     }),
+            add_text(sub, "-H,--cols", "Columns: 256,1000-1010", "LIST",
+                     [this](const std::string& text) {
+                       args_.cols = checked("-H", parse_number_list(text, kMaxCols));
+                     }),
+            add_text(sub, "-d,--dtype", "f64 f32 f16 bf16 f8e4m3 f8e5m2; in:out for a pair", "LIST",
+                     [this](const std::string& text) { args_.dtypes = dtypes_of(text); })};
+  }
+
   void add_problem(CLI::App* sub) {
-    add_text(sub, "-S,--rows", "Rows: 1,16,4096 or 8-12", "LIST", [this](const std::string& text) {
-      args_.rows = checked("-S", parse_number_list(text, kMaxRows));
-    })->required();
-    add_text(sub, "-H,--cols", "Columns: 256,1000-1010", "LIST", [this](const std::string& text) {
-      args_.cols = checked("-H", parse_number_list(text, kMaxCols));
-    })->required();
-    add_text(sub, "-d,--dtype", "f64 f32 f16 bf16 f8e4m3 f8e5m2; in:out for a pair", "LIST",
-             [this](const std::string& text) { args_.dtypes = dtypes_of(text); })
-        ->required();
+    for (CLI::Option* option : add_shape(sub)) option->required();
+  }
+
+  // By -S, -H and -d or by a file, never by both.
+  void add_problem_list(CLI::App* sub) {
+    const Options shape = add_shape(sub);
+    CLI::Option* from = sub->add_option("--from", args_.from,
+                                        "Problems from CSV (S,H,dtype) or JSON lines; - for stdin");
+    from->type_name("FILE")->check([](const std::string& value) {
+      return std::string(value.empty() ? "'' is not a file" : "");
+    });
+    for (CLI::Option* option : shape) from->excludes(option);
   }
 
   void add_device(CLI::App* sub, const std::string& choices) {
@@ -139,7 +152,10 @@ class Grammar {
   void add_tuning() {
     CLI::App* softmax =
         add("softmax", "Time the legal configs and remember the winners", run_softmax);
-    add_problem(softmax);
+    add_problem_list(softmax);
+    add_text(
+        softmax, "--shard", "Only the i-th of n shares of the problems", "I/N",
+        [this](const std::string& text) { args_.shard = checked("--shard", parse_shard(text)); });
     add_device(softmax, "0, 1, .., GPU-<uuid>, all, host");
     add_text(softmax, "--effort", "quick, standard or thorough", "WORD",
              [this](const std::string& text) { args_.effort = effort_of(text); });
