@@ -165,5 +165,15 @@ TEST_F(CliHost, CompileFillsTheStoreOnce) {
   EXPECT_EQ(report_["kept"], compiled);
 }
 
+TEST_F(CliHost, CompileTakesAFileOfProblems) {
+  const std::string file = cache_ + "/shapes.csv";
+  std::ofstream(file) << "S,H,dtype\n16,257,f16\n16,257,f17\n";
+  const int status = tune("compile --arch sm_90 --from " + file);
+  if (status == kExitNothingRan) GTEST_SKIP() << report_["error"]["message"];
+  EXPECT_EQ(status, kExitSomeFailed) << report_;
+  EXPECT_EQ(report_["compiled"], 2);
+  EXPECT_EQ(report_["broken_lines"][0]["line"], 3);
+}
+
 }  // namespace
 }  // namespace rowsmith

@@ -9,6 +9,7 @@
 #include "runtime/module_table.h"
 #include "runtime/nvrtc.h"
 #include "tuner/cli_commands.h"
+#include "tuner/cli_problem_list.h"
 #include "tuner/parallel.h"
 #include "tuner/tune_cli.h"
 
@@ -113,13 +114,14 @@ int run_compile(const CliArgs& args, Cli& cli) {
   if (options->read_only || options->cache_dir.empty()) {
     return fail(args, cli, Status(Code::kCacheBusy, "no cache directory that may be written to"));
   }
-  auto problems = problems_of(args);
-  if (!problems.ok()) return fail(args, cli, problems.status());
-  std::erase_if(*problems, [](const Problem& p) { return p.rows == 0 || p.cols == 0; });
+  auto list = requested_problems(args);
+  if (!list.ok()) return fail(args, cli, list.status());
+  print_broken(args, *list, cli);
+  std::erase_if(list->problems, [](const Problem& p) { return p.rows == 0 || p.cols == 0; });
   if (const auto known = nvrtc_archs(); !known.ok()) return fail(args, cli, known.status());
   const auto winners = open_noting(*options, cli).store->list();
   if (!winners.ok()) return fail(args, cli, winners.status());
-  const auto jobs = jobs_of(args, *problems, *winners);
+  const auto jobs = jobs_of(args, list->problems, *winners);
   if (!jobs.ok()) return fail(args, cli, jobs.status());
 
   BinaryStoreOptions store;
@@ -128,17 +130,16 @@ int run_compile(const CliArgs& args, Cli& cli) {
   const Counts counts = compile_all(*jobs, binaries, cli);
   for (const std::string& failure : counts.failures) cli.err << "tune: " << failure << '\n';
   if (args.json) {
-    Json json = {{"compiled", counts.compiled},
-                 {"failed", counts.failures.size()},
-                 {"kept", counts.kept},
-                 {"arch", Json::array()},
-                 {"failures", counts.failures}};
+    Json json = {{"compiled", counts.compiled}, {"failed", counts.failures.size()},
+                 {"kept", counts.kept},         {"arch", Json::array()},
+                 {"failures", counts.failures}, {"broken_lines", broken_json(*list)}};
     for (const int arch : args.archs) json["arch"].push_back(arch_name(arch));
     print_json(cli.out, json);
   }
   cli.err << counts.compiled << " compiled, " << counts.kept << " kept, " << counts.failures.size()
           << " failed, in " << store.directory << '\n';
-  return counts.compiled + counts.kept == jobs->size() ? kExitDone : kExitSomeFailed;
+  const bool all_done = counts.compiled + counts.kept == jobs->size() && list->broken.empty();
+  return all_done ? kExitDone : kExitSomeFailed;
 }
 
 }  // namespace rowsmith

@@ -168,7 +168,7 @@ class Grammar {
         ->delimiter(',')
         ->check(CLI::IsMember(family_names()));
     CLI::App* compile = add("compile", "Fill the binary store without a GPU", run_compile);
-    add_problem(compile);
+    add_problem_list(compile);
     add_arch(compile)->required();
   }
 
