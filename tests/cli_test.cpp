@@ -2,6 +2,7 @@
 //
 // `tune` without a GPU or a compiler: arguments, exit statuses, and the commands that only look.
 
+#include "tuner/cli_problem_list.h"
 #include "tuner/tune_cli.h"
 
 #include <rowsmith/text.h>
@@ -46,7 +47,7 @@ class Cli : public ::testing::Test {
   // Puts a winner of a CUDA device that is not here into the cache `name`.
   void store_winner(const std::string& name, std::int64_t rows, std::int64_t tuned_at) {
     WinnerRecord record;
-    record.device_class = "cuda-sm90-132sm-l2:62914560-bus6144-mem3201000";
+    record.device_class = kClass;
     record.problem = contiguous_problem(DType::kF16, DType::kF16, rows, 257);
     record.config = generic_config();
     record.family_digest = find_family(record.config.family)->digest();
@@ -59,13 +60,23 @@ class Cli : public ::testing::Test {
     ASSERT_TRUE(open_store(options).store->put(record).ok());
   }
 
+  // Counts calls of rows x 257 that no winner served.
+  void count_misses(const std::string& name, std::int64_t rows, std::int64_t calls,
+                    const std::string& device_class = kClass) {
+    StoreOptions options;
+    options.directory = path(name);
+    const Problem problem = contiguous_problem(DType::kF16, DType::kF16, rows, 257);
+    ASSERT_TRUE(open_store(options).store->add_misses(device_class, problem, calls).ok());
+  }
+
+  static constexpr const char* kClass = "cuda-sm90-132sm-l2:62914560-bus6144-mem3201000";
   std::string directory_, out_, err_;
 };
 
 TEST_F(Cli, PrintsHelpAndVersion) {
   EXPECT_EQ(tune("--help"), kExitDone);
   for (const char* command :
-       {"softmax", "list", "why", "space", "compile", "export", "import", "doctor"}) {
+       {"softmax", "list", "misses", "why", "space", "compile", "export", "import", "doctor"}) {
     EXPECT_NE(out_.find(command), std::string::npos) << command;
   }
   EXPECT_EQ(tune("--version"), kExitDone);
@@ -114,6 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{"space -S 1 -H 8 -d f32 --arch sm_90 --device host", "--device"},
         Misuse{"space -S 1 -H 8 -d f32 --arch sm_80,sm_90", "space takes one architecture"},
         Misuse{"why -S 1,2 -H 8 -d f32", "-S, -H and -d name 2"},
+        Misuse{"misses --format xml", "--format: 'xml' is not table or csv"},
         Misuse{"compile -S 1 -H 8 -d f32", "--arch is required"},
         Misuse{"import /no/such/file", "/no/such/file cannot be read: No such file"},
         Misuse{"list --cache /dev/null", "--cache: '/dev/null' is not a directory"}));
@@ -163,6 +175,62 @@ TEST_F(Cli, SpaceOfAnArchitectureNeedsNoGpu) {
 TEST_F(Cli, ListOfAnEmptyCacheIsEmpty) {
   ASSERT_EQ(tune("list --json --cache " + path("cache")), kExitDone);
   EXPECT_EQ(json()["winners"], nlohmann::json::array());
+}
+
+TEST_F(Cli, CommandsThatLookMakeNoCache) {
+  for (const std::string line :
+       {"list", "misses", "export -", "doctor", "why --device host -S 1 -H 8 -d f32"}) {
+    EXPECT_EQ(tune(line + " --cache " + path("absent")), kExitDone) << line << ": " << err_;
+    EXPECT_FALSE(std::filesystem::exists(path("absent"))) << line;
+  }
+  EXPECT_EQ(tune("list --cache " + path("absent")), kExitDone);
+  EXPECT_TRUE(said("there is no " + path("absent") + "/winners.db")) << err_;
+}
+
+TEST_F(Cli, MissesComeWithTheMostCallsFirst) {
+  count_misses("cache", 4, 10);
+  count_misses("cache", 8, 30);
+  count_misses("cache", 16, 20, "host");
+  ASSERT_EQ(tune("misses --json --cache " + path("cache")), kExitDone);
+  const auto misses = json()["misses"];
+  ASSERT_EQ(misses.size(), 3u);
+  EXPECT_EQ(misses[0]["S"], 8);
+  EXPECT_EQ(misses[0]["H"], 257);
+  EXPECT_EQ(misses[0]["dtype"], "f16");
+  EXPECT_EQ(misses[0]["calls"], 30);
+  EXPECT_EQ(misses[1]["device_class"], "host");
+  EXPECT_EQ(misses[2]["S"], 4);
+  ASSERT_EQ(tune("misses --json --device-class host --cache " + path("cache")), kExitDone);
+  ASSERT_EQ(json()["misses"].size(), 1u);
+  EXPECT_EQ(json()["misses"][0]["S"], 16);
+}
+
+TEST_F(Cli, AMissWithAWinnerIsShownOnRequestOnly) {
+  count_misses("cache", 4, 10);
+  count_misses("cache", 8, 30);
+  store_winner("cache", 8, 10);
+  ASSERT_EQ(tune("misses --json --cache " + path("cache")), kExitDone);
+  ASSERT_EQ(json()["misses"].size(), 1u);
+  EXPECT_EQ(json()["misses"][0]["S"], 4);
+  EXPECT_EQ(json()["tuned_since"], 1);
+  ASSERT_EQ(tune("misses --all --json --cache " + path("cache")), kExitDone);
+  ASSERT_EQ(json()["misses"].size(), 2u);
+  EXPECT_EQ(json()["misses"][0]["tuned"], true);
+  EXPECT_EQ(json()["misses"][1]["tuned"], false);
+}
+
+TEST_F(Cli, MissesAsCsvAreAListOfProblems) {
+  count_misses("cache", 4, 10);
+  count_misses("cache", 4, 10, "host");
+  count_misses("cache", 8, 30);
+  ASSERT_EQ(tune("misses --format csv --cache " + path("cache")), kExitDone);
+  EXPECT_EQ(out_.substr(0, out_.find('\n')), "S,H,dtype,layout,calls,device_class");
+  const auto list = parse_problem_list(out_);
+  ASSERT_TRUE(list.ok()) << list.status().message();
+  EXPECT_TRUE(list->broken.empty()) << out_;
+  ASSERT_EQ(list->problems.size(), 2u);
+  EXPECT_EQ(list->problems[0], contiguous_problem(DType::kF16, DType::kF16, 8, 257));
+  EXPECT_EQ(list->problems[1].rows, 4);
 }
 
 TEST_F(Cli, ListShowsWinnersWithTheirEvidence) {

@@ -8,6 +8,7 @@
 
 #include <rowsmith/runtime.h>
 #include <rowsmith/tuner.h>
+#include <rowsmith/winner_store.h>
 
 #include <nlohmann/json.hpp>
 
@@ -19,9 +20,6 @@
 #include <vector>
 
 namespace rowsmith {
-
-class WinnerStore;
-struct OpenedStore;
 
 // Every option of every command, as checked values.
 struct CliArgs {
@@ -37,6 +35,9 @@ struct CliArgs {
   std::vector<std::string> families;
   std::vector<int> archs;  // compute capabilities: 90, 120
   std::vector<std::string> files;
+  std::vector<std::string> device_classes;  // only these; empty = all
+  bool all = false;
+  bool csv = false;
   bool dry_run = false;
   bool json = false;
 };
@@ -52,6 +53,7 @@ struct Cli {
 int run_softmax(const CliArgs& args, Cli& cli);  // cli_softmax.cpp
 int run_list(const CliArgs& args, Cli& cli);     // cli_inspect.cpp
 int run_why(const CliArgs& args, Cli& cli);
+int run_misses(const CliArgs& args, Cli& cli);  // cli_misses.cpp
 int run_space(const CliArgs& args, Cli& cli);
 int run_doctor(const CliArgs& args, Cli& cli);  // cli_doctor.cpp
 int run_export(const CliArgs& args, Cli& cli);  // cli_exchange.cpp
@@ -71,6 +73,11 @@ int fail(const CliArgs& args, Cli& cli, const Status& status);
 
 // The environment's options with the command line's put over them.
 Result<RuntimeOptions> runtime_options(const CliArgs& args);
+// The same for a command that only looks: where there is no cache yet none is made, and the options
+// name none.
+Result<RuntimeOptions> options_to_look(const CliArgs& args, Cli& cli);
+// Empty, or why the catalog no longer has the family that gave the record's config.
+std::string why_family_lost(const WinnerRecord& record);
 // The text of a file, or of standard input where `path` is "-". Invalid argument.
 Result<std::string> read_file(const std::string& path);
 

@@ -3,12 +3,11 @@
 // What the commands of `tune` share: options, problems, reports of failure, JSON and tables.
 
 #include "cache/directory.h"
+#include "kernel_templates/catalog.h"
 #include "tuner/cli_commands.h"
 #include "tuner/tune_cli.h"
 
 #include <rowsmith/text.h>
-#include <rowsmith/winner_store.h>
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,6 +50,24 @@ Result<RuntimeOptions> runtime_options(const CliArgs& args) {
   }
   if (!args.device.empty()) options->device = args.device;
   return options;
+}
+
+Result<RuntimeOptions> options_to_look(const CliArgs& args, Cli& cli) {
+  auto options = runtime_options(args);
+  if (!options.ok() || options->cache_dir.empty()) return options;
+  const std::string path = options->cache_dir + "/winners.db";
+  if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) {
+    cli.err << "tune: cache: there is no " << path << '\n';
+    options->cache_dir.clear();
+  }
+  return options;
+}
+
+std::string why_family_lost(const WinnerRecord& record) {
+  const Family* family = find_family(record.config.family);
+  if (family == nullptr) return "no family '" + record.config.family + "'";
+  if (family->digest() == record.family_digest) return {};
+  return "family " + record.config.family + " has changed since it was tuned";
 }
 
 Result<std::string> read_file(const std::string& path) {

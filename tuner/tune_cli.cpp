@@ -144,6 +144,12 @@ class Grammar {
     sub->add_option("--device", args_.device, choices)->type_name("NAME");
   }
 
+  CLI::Option* add_device_class(CLI::App* sub) {
+    return sub->add_option("--device-class", args_.device_classes, "Only these, as list shows them")
+        ->delimiter(',')
+        ->type_name("LIST");
+  }
+
   CLI::Option* add_arch(CLI::App* sub) {
     return add_text(sub, "--arch", "Architectures: sm_90,sm_120", "LIST",
                     [this](const std::string& text) { args_.archs = archs_of(text); });
@@ -174,6 +180,18 @@ class Grammar {
 
   void add_inspection() {
     add("list", "The stored winners", run_list);
+    CLI::App* misses =
+        add("misses", "What was called without a winner, most calls first", run_misses);
+    add_device_class(misses);
+    misses->add_flag("--all", args_.all, "Also what has been tuned since");
+    add_text(misses, "--format", "table, or csv that softmax --from reads", "WORD",
+             [this](const std::string& text) {
+               if (text != "table" && text != "csv") {
+                 refuse("--format", "'" + text + "' is not table or csv");
+               }
+               args_.csv = text == "csv";
+             })
+        ->excludes("--json");
     CLI::App* why = add("why", "Which config serves a problem now, and why", run_why);
     add_problem(why);
     add_device(why, "0, 1, .., GPU-<uuid>, host");
