@@ -75,8 +75,8 @@ class Cli : public ::testing::Test {
 
 TEST_F(Cli, PrintsHelpAndVersion) {
   EXPECT_EQ(tune("--help"), kExitDone);
-  for (const char* command :
-       {"softmax", "list", "misses", "why", "space", "compile", "export", "import", "doctor"}) {
+  for (const char* command : {"softmax", "list", "misses", "why", "space", "compile", "export",
+                              "import", "prune", "doctor"}) {
     EXPECT_NE(out_.find(command), std::string::npos) << command;
   }
   EXPECT_EQ(tune("--version"), kExitDone);
@@ -125,6 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{"space -S 1 -H 8 -d f32 --arch sm_90 --device host", "--device"},
         Misuse{"space -S 1 -H 8 -d f32 --arch sm_80,sm_90", "space takes one architecture"},
         Misuse{"why -S 1,2 -H 8 -d f32", "-S, -H and -d name 2"},
+        Misuse{"prune --max-size 1GB", "--max-size: '1GB' is not a size such as"},
         Misuse{"misses --format xml", "--format: 'xml' is not table or csv"},
         Misuse{"compile -S 1 -H 8 -d f32", "--arch is required"},
         Misuse{"import /no/such/file", "/no/such/file cannot be read: No such file"},
@@ -179,7 +180,7 @@ TEST_F(Cli, ListOfAnEmptyCacheIsEmpty) {
 
 TEST_F(Cli, CommandsThatLookMakeNoCache) {
   for (const std::string line :
-       {"list", "misses", "export -", "doctor", "why --device host -S 1 -H 8 -d f32"}) {
+       {"list", "misses", "export -", "doctor", "prune", "why --device host -S 1 -H 8 -d f32"}) {
     EXPECT_EQ(tune(line + " --cache " + path("absent")), kExitDone) << line << ": " << err_;
     EXPECT_FALSE(std::filesystem::exists(path("absent"))) << line;
   }

@@ -98,5 +98,17 @@ TEST(ShardText, NamesWhatIsWrong) {
   }
 }
 
+TEST(SizeText, ReadsBinaryUnitsAndRefusesTheRest) {
+  EXPECT_EQ(*parse_bytes("0B"), 0);
+  EXPECT_EQ(*parse_bytes("3KiB"), 3072);
+  EXPECT_EQ(*parse_bytes("8388607TiB"), std::int64_t{8388607} << 40);
+  for (const char* text : {"", "1", "GiB", "-1GiB", "1GB", "1.5GiB", "1GiB ", "8388608TiB"}) {
+    const auto bytes = parse_bytes(text);
+    ASSERT_FALSE(bytes.ok()) << text;
+    EXPECT_EQ(bytes.status().message(),
+              "'" + std::string(text) + "' is not a size such as 500MiB or 2GiB");
+  }
+}
+
 }  // namespace
 }  // namespace rowsmith

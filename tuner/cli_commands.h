@@ -15,6 +15,7 @@
 #include <functional>
 #include <iosfwd>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +37,7 @@ struct CliArgs {
   std::vector<int> archs;  // compute capabilities: 90, 120
   std::vector<std::string> files;
   std::vector<std::string> device_classes;  // only these; empty = all
+  std::optional<std::int64_t> max_bytes;    // of all binaries together
   bool all = false;
   bool csv = false;
   bool dry_run = false;
@@ -55,6 +57,7 @@ int run_list(const CliArgs& args, Cli& cli);     // cli_inspect.cpp
 int run_why(const CliArgs& args, Cli& cli);
 int run_misses(const CliArgs& args, Cli& cli);  // cli_misses.cpp
 int run_space(const CliArgs& args, Cli& cli);
+int run_prune(const CliArgs& args, Cli& cli);   // cli_prune.cpp
 int run_doctor(const CliArgs& args, Cli& cli);  // cli_doctor.cpp
 int run_export(const CliArgs& args, Cli& cli);  // cli_exchange.cpp
 int run_import(const CliArgs& args, Cli& cli);

@@ -8,6 +8,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <system_error>
 #include <unordered_set>
@@ -87,6 +88,21 @@ Result<Shard> parse_shard(std::string_view text) {
   if (!index.ok()) return index.status().with_context("shard i/n");
   if (*index < 1) return outside(text.substr(0, slash), *count).with_context("shard i/n");
   return Shard{static_cast<std::size_t>(*index), static_cast<std::size_t>(*count)};
+}
+
+Result<std::int64_t> parse_bytes(std::string_view text) {
+  std::int64_t value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  int shift = 0;
+  for (const char* name : {"B", "KiB", "MiB", "GiB", "TiB"}) {
+    if (unit == name) {
+      const std::int64_t max = std::numeric_limits<std::int64_t>::max() >> shift;
+      if (error == std::errc() && value >= 0 && value <= max) return value << shift;
+    }
+    shift += 10;
+  }
+  return wrong(text, "is not a size such as 500MiB or 2GiB");
 }
 
 Result<double> parse_duration_s(std::string_view text) {

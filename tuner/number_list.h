@@ -29,6 +29,10 @@ struct Shard {
 // "3/8". Invalid argument: not that form, i outside 1 to n, n outside 1 to 100000.
 Result<Shard> parse_shard(std::string_view text);
 
+// "500MiB", "2GiB", "0B" in bytes. Invalid argument unless it is a whole number with a unit (B,
+// KiB, MiB, GiB, TiB) below 2^63.
+Result<std::int64_t> parse_bytes(std::string_view text);
+
 // "500ms", "30s", "1.5m" in seconds. Invalid argument unless it is above zero and has a unit.
 Result<double> parse_duration_s(std::string_view text);
 

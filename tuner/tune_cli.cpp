@@ -144,8 +144,8 @@ class Grammar {
     sub->add_option("--device", args_.device, choices)->type_name("NAME");
   }
 
-  CLI::Option* add_device_class(CLI::App* sub) {
-    return sub->add_option("--device-class", args_.device_classes, "Only these, as list shows them")
+  CLI::Option* add_device_class(CLI::App* sub, const std::string& help) {
+    return sub->add_option("--device-class", args_.device_classes, help)
         ->delimiter(',')
         ->type_name("LIST");
   }
@@ -182,7 +182,7 @@ class Grammar {
     add("list", "The stored winners", run_list);
     CLI::App* misses =
         add("misses", "What was called without a winner, most calls first", run_misses);
-    add_device_class(misses);
+    add_device_class(misses, "Only these, as list shows them");
     misses->add_flag("--all", args_.all, "Also what has been tuned since");
     add_text(misses, "--format", "table, or csv that softmax --from reads", "WORD",
              [this](const std::string& text) {
@@ -210,7 +210,19 @@ class Grammar {
         ->expected(1);
     CLI::App* import = add("import", "Join exported winners into the cache", run_import);
     import->add_option("file", args_.files, "Exported files")->required();
-    import->add_flag("--dry-run", args_.dry_run, "Say what would change; change nothing");
+    add_dry_run(import);
+    CLI::App* prune =
+        add("prune", "Drop winners that cannot serve, and binaries past a size", run_prune);
+    add_device_class(prune, "Also every winner of these, as list shows them");
+    add_text(prune, "--max-size", "Of all binaries: 500MiB, 2GiB (default 1GiB)", "SIZE",
+             [this](const std::string& text) {
+               args_.max_bytes = checked("--max-size", parse_bytes(text));
+             });
+    add_dry_run(prune);
+  }
+
+  void add_dry_run(CLI::App* sub) {
+    sub->add_flag("--dry-run", args_.dry_run, "Say what would change; change nothing");
   }
 
   template <typename Parse>
