@@ -175,5 +175,29 @@ TEST_F(CliHost, CompileTakesAFileOfProblems) {
   EXPECT_EQ(report_["broken_lines"][0]["line"], 3);
 }
 
+TEST_F(CliHost, BenchTimesWhatIsStoredAndNamesWhatIsNot) {
+  ASSERT_EQ(tune("softmax --device host -S 2 -H 33 -d f16 --effort quick"), kExitDone);
+  const json config = report_["problems"][0]["config"];
+  tune("bench --device host");  // whether it holds is up to the host's clock
+  ASSERT_EQ(report_["winners"].size(), 1u);
+  const json winner = report_["winners"][0];
+  EXPECT_EQ(winner["config"], config);
+  EXPECT_GT(winner["median_ns"], 0);
+  EXPECT_GT(winner["default_ns"], 0);
+  EXPECT_GT(winner["floor_ns"], 0);
+  EXPECT_LE(winner["ratio_low"], winner["ratio_high"]);
+  EXPECT_TRUE(winner["status"] == "holds" || winner["status"] == "lost") << winner;
+  EXPECT_EQ(tune("bench --device host -S 4 -H 33 -d f16"), kExitSomeFailed);
+  EXPECT_EQ(report_["winners"][0]["status"], "absent");
+  EXPECT_TRUE(report_["winners"][0]["median_ns"].is_null());
+}
+
+TEST_F(CliHost, BenchOfAnInterruptReportsWhatFinished) {
+  ASSERT_EQ(tune("softmax --device host -S 2 -H 33 -d f16 --effort quick"), kExitDone);
+  EXPECT_EQ(tune("bench --device host", [] { return true; }), kExitSomeFailed);
+  EXPECT_EQ(report_["interrupted"], true);
+  EXPECT_EQ(report_["winners"], json::array());
+}
+
 }  // namespace
 }  // namespace rowsmith

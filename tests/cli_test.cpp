@@ -75,8 +75,8 @@ class Cli : public ::testing::Test {
 
 TEST_F(Cli, PrintsHelpAndVersion) {
   EXPECT_EQ(tune("--help"), kExitDone);
-  for (const char* command : {"softmax", "list", "misses", "why", "space", "compile", "export",
-                              "import", "prune", "doctor"}) {
+  for (const char* command : {"softmax", "bench", "list", "misses", "why", "space", "compile",
+                              "export", "import", "prune", "doctor"}) {
     EXPECT_NE(out_.find(command), std::string::npos) << command;
   }
   EXPECT_EQ(tune("--version"), kExitDone);

@@ -55,6 +55,7 @@ struct Cli {
 int run_softmax(const CliArgs& args, Cli& cli);  // cli_softmax.cpp
 int run_list(const CliArgs& args, Cli& cli);     // cli_inspect.cpp
 int run_why(const CliArgs& args, Cli& cli);
+int run_bench(const CliArgs& args, Cli& cli);   // cli_bench.cpp
 int run_misses(const CliArgs& args, Cli& cli);  // cli_misses.cpp
 int run_space(const CliArgs& args, Cli& cli);
 int run_prune(const CliArgs& args, Cli& cli);   // cli_prune.cpp

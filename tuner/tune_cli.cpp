@@ -173,6 +173,10 @@ class Grammar {
     softmax->add_option("--family", args_.families, "Only these families, and the default")
         ->delimiter(',')
         ->check(CLI::IsMember(family_names()));
+    CLI::App* bench =
+        add("bench", "Time stored winners again; says which no longer hold", run_bench);
+    add_problem_list(bench);
+    add_device(bench, "0, 1, .., GPU-<uuid>, host");
     CLI::App* compile = add("compile", "Fill the binary store without a GPU", run_compile);
     add_problem_list(compile);
     add_arch(compile)->required();
