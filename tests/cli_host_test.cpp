@@ -199,5 +199,13 @@ TEST_F(CliHost, BenchOfAnInterruptReportsWhatFinished) {
   EXPECT_EQ(report_["winners"], json::array());
 }
 
+TEST_F(CliHost, CompileRefusesAnArchitectureThatNoGpuHas) {
+  const int status = tune("compile -S 16 -H 257 -d f16 --arch sm_90,sm_91");
+  if (status == kExitNothingRan) GTEST_SKIP() << report_["error"]["message"];
+  EXPECT_EQ(status, kExitUsage);
+  const std::string message = report_["error"]["message"];
+  EXPECT_EQ(message.find("--arch: 'sm_91' is not one of sm_75, "), 0u) << message;
+}
+
 }  // namespace
 }  // namespace rowsmith

@@ -127,6 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{"why -S 1,2 -H 8 -d f32", "-S, -H and -d name 2"},
         Misuse{"prune --max-size 1GB", "--max-size: '1GB' is not a size such as"},
         Misuse{"misses --format xml", "--format: 'xml' is not table or csv"},
+        Misuse{"bench -S 1", "--cols is required, or --from"},
         Misuse{"compile -S 1 -H 8 -d f32", "--arch is required"},
         Misuse{"import /no/such/file", "/no/such/file cannot be read: No such file"},
         Misuse{"list --cache /dev/null", "--cache: '/dev/null' is not a directory"}));
@@ -307,6 +308,52 @@ TEST_F(Cli, DoctorSaysWhatIsWrongWithTheCache) {
   EXPECT_EQ(tune("doctor --json --cache " + path("open")), kExitSomeFailed);
   EXPECT_NE(json()["problems"].dump().find(path("open")), std::string::npos) << out_;
 }
+
+struct WrongVariable {
+  const char* name;
+  const char* value;
+  const char* problem;
+
+  friend void PrintTo(const WrongVariable& wrong, std::ostream* out) {
+    *out << wrong.name << '=' << wrong.value;
+  }
+};
+
+class CliDoctor : public Cli, public ::testing::WithParamInterface<WrongVariable> {};
+
+TEST_P(CliDoctor, NamesTheVariableThatLeadsNowhere) {
+  const WrongVariable& wrong = GetParam();
+  const char* const before = std::getenv(wrong.name);
+  const std::string kept = before == nullptr ? "" : before;
+  setenv(wrong.name, wrong.value, 1);
+  const bool by_cache = std::string(wrong.name) == "XDG_CACHE_HOME";
+  const int status = tune(by_cache ? "doctor --json" : "doctor --json --cache " + path("cache"));
+  if (before == nullptr) {
+    unsetenv(wrong.name);
+  } else {
+    setenv(wrong.name, kept.c_str(), 1);
+  }
+  EXPECT_EQ(status, kExitSomeFailed);
+  const auto problems = json()["problems"];
+  bool named = false;
+  for (const auto& problem : problems) {
+    const auto text = problem.get<std::string>();
+    named = named || (text.find(std::string(wrong.name) + "='" + wrong.value + "'") == 0 &&
+                      text.find(wrong.problem) != std::string::npos);
+  }
+  EXPECT_TRUE(named) << problems;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Variables, CliDoctor,
+    ::testing::Values(WrongVariable{"ROWSMITH_NVRTC", "/no/libnvrtc.so",
+                                    "set it to the absolute path"},
+                      WrongVariable{"ROWSMITH_NVRTC", "libnvrtc.so", "set it to the absolute path"},
+                      WrongVariable{"ROWSMITH_CXX", "no-such-compiler", "does not run"},
+                      WrongVariable{"ROWSMITH_CXX", "true", "program 'probe'"},
+                      WrongVariable{"ROWSMITH_DEVICE", "gpu", "set it to a GPU's number"},
+                      WrongVariable{"ROWSMITH_DEVICE", "4096", ": "},
+                      WrongVariable{"XDG_CACHE_HOME", "relative", "is not an absolute path"}));
 
 }  // namespace
 }  // namespace rowsmith

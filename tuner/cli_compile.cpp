@@ -106,6 +106,30 @@ Counts compile_all(const std::vector<Job>& jobs, BinaryStore& binaries, Cli& cli
   return counts;
 }
 
+// Notes say where NVRTC builds for another architecture. Invalid argument: one that no GPU has.
+Result<std::vector<std::string>> check_archs(const std::vector<int>& archs) {
+  const auto known = nvrtc_archs();
+  if (!known.ok()) return known.status();
+  std::set<int> choices;
+  for (const DeviceFacts& facts : nominal_devices()) choices.insert(facts.capability);
+  for (const int arch : *known) {
+    if (arch > *choices.begin()) choices.insert(arch);
+  }
+  std::string names;
+  for (const int arch : choices) names += (names.empty() ? "" : ", ") + arch_name(arch);
+  std::vector<std::string> notes;
+  for (const int arch : archs) {
+    if (choices.count(arch) == 0) {
+      return Status(Code::kInvalidArgument,
+                    "--arch: '" + arch_name(arch) + "' is not one of " + names);
+    }
+    const auto target = choose_target(arch, *known, nvrtc_version());
+    if (!target.ok()) return target.status();
+    if (!target->note.empty()) notes.push_back(arch_name(arch) + ": " + target->note);
+  }
+  return notes;
+}
+
 }  // namespace
 
 int run_compile(const CliArgs& args, Cli& cli) {
@@ -118,7 +142,9 @@ int run_compile(const CliArgs& args, Cli& cli) {
   if (!list.ok()) return fail(args, cli, list.status());
   print_broken(args, *list, cli);
   std::erase_if(list->problems, [](const Problem& p) { return p.rows == 0 || p.cols == 0; });
-  if (const auto known = nvrtc_archs(); !known.ok()) return fail(args, cli, known.status());
+  const auto notes = check_archs(args.archs);
+  if (!notes.ok()) return fail(args, cli, notes.status());
+  for (const std::string& note : *notes) cli.err << "tune: " << note << '\n';
   const auto winners = open_noting(*options, cli).store->list();
   if (!winners.ok()) return fail(args, cli, winners.status());
   const auto jobs = jobs_of(args, list->problems, *winners);
@@ -130,9 +156,13 @@ int run_compile(const CliArgs& args, Cli& cli) {
   const Counts counts = compile_all(*jobs, binaries, cli);
   for (const std::string& failure : counts.failures) cli.err << "tune: " << failure << '\n';
   if (args.json) {
-    Json json = {{"compiled", counts.compiled}, {"failed", counts.failures.size()},
-                 {"kept", counts.kept},         {"arch", Json::array()},
-                 {"failures", counts.failures}, {"broken_lines", broken_json(*list)}};
+    Json json = {{"compiled", counts.compiled},
+                 {"failed", counts.failures.size()},
+                 {"kept", counts.kept},
+                 {"arch", Json::array()},
+                 {"failures", counts.failures},
+                 {"notes", *notes},
+                 {"broken_lines", broken_json(*list)}};
     for (const int arch : args.archs) json["arch"].push_back(arch_name(arch));
     print_json(cli.out, json);
   }
