@@ -226,41 +226,53 @@ Status BinaryStore::put(const std::string& key, std::string_view bytes) {
   return {};
 }
 
-std::int64_t BinaryStore::trim() {
-  if (!writes()) return 0;
+// Stale temporary files, and the least recently used entries past the cap.
+std::vector<BinaryStore::Surplus> BinaryStore::surplus() const {
   struct Entry {
     fs::file_time_type used;
-    std::int64_t bytes;
-    fs::path path;
+    Surplus file;
   };
   std::vector<Entry> entries;
-  std::int64_t total = 0, released = 0;
-  const auto remove = [&](const Entry& entry) {
-    std::error_code error;
-    if (fs::remove(entry.path, error)) released += entry.bytes;
-  };
+  std::vector<Surplus> surplus;
+  std::int64_t total = 0;
   // Entries may vanish while they are looked at: another process trims, too.
   std::error_code error;
   for (fs::directory_iterator it(options_.directory, error), end; !error && it != end;
        it.increment(error)) {
     std::error_code gone;
-    Entry entry{it->last_write_time(gone), 0, it->path()};
-    if (!gone) entry.bytes = static_cast<std::int64_t>(it->file_size(gone));
+    Entry entry{it->last_write_time(gone), {it->path().string(), 0}};
+    if (!gone) entry.file.bytes = static_cast<std::int64_t>(it->file_size(gone));
     if (gone) continue;
-    const fs::path extension = entry.path.extension();
+    const fs::path extension = it->path().extension();
     if (extension == kTemporarySuffix && fs::file_time_type::clock::now() - entry.used > kStale) {
-      remove(entry);
+      surplus.push_back(std::move(entry.file));
     } else if (extension == kSuffix) {
-      total += entry.bytes;
+      total += entry.file.bytes;
       entries.push_back(std::move(entry));
     }
   }
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.used < b.used; });
-  for (const Entry& entry : entries) {
+  for (Entry& entry : entries) {
     if (total <= options_.cap_bytes) break;
-    remove(entry);
-    total -= entry.bytes;
+    total -= entry.file.bytes;
+    surplus.push_back(std::move(entry.file));
+  }
+  return surplus;
+}
+
+std::int64_t BinaryStore::surplus_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Surplus& file : surplus()) bytes += file.bytes;
+  return bytes;
+}
+
+std::int64_t BinaryStore::trim() {
+  if (!writes()) return 0;
+  std::int64_t released = 0;
+  for (const Surplus& file : surplus()) {
+    std::error_code error;
+    if (fs::remove(file.path, error)) released += file.bytes;
   }
   return released;
 }

@@ -40,11 +40,18 @@ class BinaryStore {
   Status put(const std::string& key, std::string_view bytes);
   // Removes least recently used entries until the cap holds; returns the bytes released.
   std::int64_t trim();
+  // The bytes that trim() would release now.
+  std::int64_t surplus_bytes() const;
 
   // Why files or directories were passed over since the last call; no reason comes twice.
   std::vector<std::string> take_notes();
 
  private:
+  struct Surplus {
+    std::string path;
+    std::int64_t bytes = 0;
+  };
+  std::vector<Surplus> surplus() const;
   std::string path_of(const std::string& directory, const std::string& key) const;
   std::optional<std::string> read(const std::string& directory, const std::string& key, bool own);
   bool is_trusted(const std::string& path);

@@ -9,6 +9,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -106,6 +108,43 @@ TEST_F(CliHost, EmptyProblemsAreSkippedAndTheOthersTuned) {
   EXPECT_EQ(report_["problems"][1]["status"], "tuned");
 }
 
+TEST_F(CliHost, TunesExactlyTheListedProblemsAndNumbersTheBrokenLines) {
+  const std::string file = cache_ + "/shapes.csv";
+  std::ofstream(file) << "S,H,dtype\n2,33,f16\n2,oops,f16\n0,33,f16\n2,64,f16\n2,33,f16\n";
+  ASSERT_EQ(tune("softmax --device host --effort quick --from " + file), kExitSomeFailed);
+  ASSERT_EQ(report_["problems"].size(), 3u);
+  EXPECT_EQ(report_["problems"][0]["status"], "tuned");
+  EXPECT_EQ(report_["problems"][1]["status"], "skipped");
+  EXPECT_EQ(report_["problems"][2]["status"], "tuned");
+  EXPECT_EQ(report_["broken_lines"], json::parse(R"([{"line": 3, "reason":
+            "H: 'oops' is not a whole number"}])"));
+  ASSERT_EQ(tune("list"), kExitDone);
+  ASSERT_EQ(report_["winners"].size(), 2u);
+  EXPECT_EQ(report_["winners"][0]["H"], 33);
+  EXPECT_EQ(report_["winners"][1]["H"], 64);
+}
+
+TEST_F(CliHost, ProblemsComeFromStandardInputToo) {
+  std::istringstream input("{\"S\": 2, \"H\": 33, \"dtype\": \"f16\"}\n");
+  std::streambuf* const before = std::cin.rdbuf(input.rdbuf());
+  const int status = tune("softmax --device host --effort quick --from -");
+  std::cin.rdbuf(before);
+  ASSERT_EQ(status, kExitDone) << report_;
+  EXPECT_EQ(report_["problems"][0]["H"], 33);
+}
+
+TEST_F(CliHost, ShardsTogetherTuneTheListOnce) {
+  const std::string line = "softmax --device host --effort quick -S 2 -H 33,64,65 -d f16 --shard ";
+  std::size_t tuned = 0;
+  for (const char* shard : {"1/2", "2/2"}) {
+    ASSERT_EQ(tune(line + shard), kExitDone);
+    for (const json& problem : report_["problems"]) tuned += problem["status"] == "tuned";
+  }
+  EXPECT_EQ(tuned, 3u);
+  ASSERT_EQ(tune("softmax --device host -S 2 -H 33 -d f16 --shard 2/2"), kExitDone);
+  EXPECT_EQ(report_["problems"], json::array());
+}
+
 TEST_F(CliHost, InterruptSkipsWhatIsLeftAndExitsOne) {
   ASSERT_EQ(tune("softmax --device host -S 2 -H 31,33 -d f32", [] { return true; }),
             kExitSomeFailed);
@@ -124,6 +163,48 @@ TEST_F(CliHost, CompileFillsTheStoreOnce) {
   ASSERT_EQ(tune(line), kExitDone);
   EXPECT_EQ(report_["compiled"], 0);
   EXPECT_EQ(report_["kept"], compiled);
+}
+
+TEST_F(CliHost, CompileTakesAFileOfProblems) {
+  const std::string file = cache_ + "/shapes.csv";
+  std::ofstream(file) << "S,H,dtype\n16,257,f16\n16,257,f17\n";
+  const int status = tune("compile --arch sm_90 --from " + file);
+  if (status == kExitNothingRan) GTEST_SKIP() << report_["error"]["message"];
+  EXPECT_EQ(status, kExitSomeFailed) << report_;
+  EXPECT_EQ(report_["compiled"], 2);
+  EXPECT_EQ(report_["broken_lines"][0]["line"], 3);
+}
+
+TEST_F(CliHost, BenchTimesWhatIsStoredAndNamesWhatIsNot) {
+  ASSERT_EQ(tune("softmax --device host -S 2 -H 33 -d f16 --effort quick"), kExitDone);
+  const json config = report_["problems"][0]["config"];
+  tune("bench --device host");  // whether it holds is up to the host's clock
+  ASSERT_EQ(report_["winners"].size(), 1u);
+  const json winner = report_["winners"][0];
+  EXPECT_EQ(winner["config"], config);
+  EXPECT_GT(winner["median_ns"], 0);
+  EXPECT_GT(winner["default_ns"], 0);
+  EXPECT_GT(winner["floor_ns"], 0);
+  EXPECT_LE(winner["ratio_low"], winner["ratio_high"]);
+  EXPECT_TRUE(winner["status"] == "holds" || winner["status"] == "lost") << winner;
+  EXPECT_EQ(tune("bench --device host -S 4 -H 33 -d f16"), kExitSomeFailed);
+  EXPECT_EQ(report_["winners"][0]["status"], "absent");
+  EXPECT_TRUE(report_["winners"][0]["median_ns"].is_null());
+}
+
+TEST_F(CliHost, BenchOfAnInterruptReportsWhatFinished) {
+  ASSERT_EQ(tune("softmax --device host -S 2 -H 33 -d f16 --effort quick"), kExitDone);
+  EXPECT_EQ(tune("bench --device host", [] { return true; }), kExitSomeFailed);
+  EXPECT_EQ(report_["interrupted"], true);
+  EXPECT_EQ(report_["winners"], json::array());
+}
+
+TEST_F(CliHost, CompileRefusesAnArchitectureThatNoGpuHas) {
+  const int status = tune("compile -S 16 -H 257 -d f16 --arch sm_90,sm_91");
+  if (status == kExitNothingRan) GTEST_SKIP() << report_["error"]["message"];
+  EXPECT_EQ(status, kExitUsage);
+  const std::string message = report_["error"]["message"];
+  EXPECT_EQ(message.find("--arch: 'sm_91' is not one of sm_75, "), 0u) << message;
 }
 
 }  // namespace

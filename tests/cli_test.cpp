@@ -2,6 +2,7 @@
 //
 // `tune` without a GPU or a compiler: arguments, exit statuses, and the commands that only look.
 
+#include "tuner/cli_problem_list.h"
 #include "tuner/tune_cli.h"
 
 #include <rowsmith/text.h>
@@ -46,7 +47,7 @@ class Cli : public ::testing::Test {
   // Puts a winner of a CUDA device that is not here into the cache `name`.
   void store_winner(const std::string& name, std::int64_t rows, std::int64_t tuned_at) {
     WinnerRecord record;
-    record.device_class = "cuda-sm90-132sm-l2:62914560-bus6144-mem3201000";
+    record.device_class = kClass;
     record.problem = contiguous_problem(DType::kF16, DType::kF16, rows, 257);
     record.config = generic_config();
     record.family_digest = find_family(record.config.family)->digest();
@@ -59,13 +60,23 @@ class Cli : public ::testing::Test {
     ASSERT_TRUE(open_store(options).store->put(record).ok());
   }
 
+  // Counts calls of rows x 257 that no winner served.
+  void count_misses(const std::string& name, std::int64_t rows, std::int64_t calls,
+                    const std::string& device_class = kClass) {
+    StoreOptions options;
+    options.directory = path(name);
+    const Problem problem = contiguous_problem(DType::kF16, DType::kF16, rows, 257);
+    ASSERT_TRUE(open_store(options).store->add_misses(device_class, problem, calls).ok());
+  }
+
+  static constexpr const char* kClass = "cuda-sm90-132sm-l2:62914560-bus6144-mem3201000";
   std::string directory_, out_, err_;
 };
 
 TEST_F(Cli, PrintsHelpAndVersion) {
   EXPECT_EQ(tune("--help"), kExitDone);
-  for (const char* command :
-       {"softmax", "list", "why", "space", "compile", "export", "import", "doctor"}) {
+  for (const char* command : {"softmax", "bench", "list", "misses", "why", "space", "compile",
+                              "export", "import", "prune", "doctor"}) {
     EXPECT_NE(out_.find(command), std::string::npos) << command;
   }
   EXPECT_EQ(tune("--version"), kExitDone);
@@ -99,6 +110,12 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{"softmax -S 1 -H 9-8 -d f32", "-H: '9-8' runs backwards"},
         Misuse{"softmax -S 1 -H 8 -d f33", "-d: 'f33' is not one of"},
         Misuse{"softmax -S 1 -H 8 -d f16:", "-d: 'f16:' is not one of"},
+        Misuse{"softmax --from shapes.csv -H 8", "excludes --from"},
+        Misuse{"softmax --from /no/such/file", "--from: /no/such/file cannot be read: No such"},
+        Misuse{"softmax -S 1 -H 8 -d f32 --shard 0/4", "--shard: shard i/n: '0' is outside 1 to 4"},
+        Misuse{"softmax -S 1 -H 8 -d f32 --shard 5/4", "--shard: shard i/n: '5' is outside 1 to 4"},
+        Misuse{"softmax -S 1 -H 8 -d f32 --shard 1/0", "'0' is outside 1 to 100000"},
+        Misuse{"softmax -S 1 -H 8 -d f32 --shard 2", "--shard: '2' is not a shard such as 3/8"},
         Misuse{"softmax -S 1 -H 8 -d f32 --effort hard", "--effort: 'hard' is not quick"},
         Misuse{"softmax -S 1 -H 8 -d f32 --budget 30", "--budget: '30' is not a time"},
         Misuse{"softmax -S 1 -H 8 -d f32 --budget 0s", "--budget: '0s' is not above zero"},
@@ -108,6 +125,9 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{"space -S 1 -H 8 -d f32 --arch sm_90 --device host", "--device"},
         Misuse{"space -S 1 -H 8 -d f32 --arch sm_80,sm_90", "space takes one architecture"},
         Misuse{"why -S 1,2 -H 8 -d f32", "-S, -H and -d name 2"},
+        Misuse{"prune --max-size 1GB", "--max-size: '1GB' is not a size such as"},
+        Misuse{"misses --format xml", "--format: 'xml' is not table or csv"},
+        Misuse{"bench -S 1", "--cols is required, or --from"},
         Misuse{"compile -S 1 -H 8 -d f32", "--arch is required"},
         Misuse{"import /no/such/file", "/no/such/file cannot be read: No such file"},
         Misuse{"list --cache /dev/null", "--cache: '/dev/null' is not a directory"}));
@@ -157,6 +177,62 @@ TEST_F(Cli, SpaceOfAnArchitectureNeedsNoGpu) {
 TEST_F(Cli, ListOfAnEmptyCacheIsEmpty) {
   ASSERT_EQ(tune("list --json --cache " + path("cache")), kExitDone);
   EXPECT_EQ(json()["winners"], nlohmann::json::array());
+}
+
+TEST_F(Cli, CommandsThatLookMakeNoCache) {
+  for (const std::string line :
+       {"list", "misses", "export -", "doctor", "prune", "why --device host -S 1 -H 8 -d f32"}) {
+    EXPECT_EQ(tune(line + " --cache " + path("absent")), kExitDone) << line << ": " << err_;
+    EXPECT_FALSE(std::filesystem::exists(path("absent"))) << line;
+  }
+  EXPECT_EQ(tune("list --cache " + path("absent")), kExitDone);
+  EXPECT_TRUE(said("there is no " + path("absent") + "/winners.db")) << err_;
+}
+
+TEST_F(Cli, MissesComeWithTheMostCallsFirst) {
+  count_misses("cache", 4, 10);
+  count_misses("cache", 8, 30);
+  count_misses("cache", 16, 20, "host");
+  ASSERT_EQ(tune("misses --json --cache " + path("cache")), kExitDone);
+  const auto misses = json()["misses"];
+  ASSERT_EQ(misses.size(), 3u);
+  EXPECT_EQ(misses[0]["S"], 8);
+  EXPECT_EQ(misses[0]["H"], 257);
+  EXPECT_EQ(misses[0]["dtype"], "f16");
+  EXPECT_EQ(misses[0]["calls"], 30);
+  EXPECT_EQ(misses[1]["device_class"], "host");
+  EXPECT_EQ(misses[2]["S"], 4);
+  ASSERT_EQ(tune("misses --json --device-class host --cache " + path("cache")), kExitDone);
+  ASSERT_EQ(json()["misses"].size(), 1u);
+  EXPECT_EQ(json()["misses"][0]["S"], 16);
+}
+
+TEST_F(Cli, AMissWithAWinnerIsShownOnRequestOnly) {
+  count_misses("cache", 4, 10);
+  count_misses("cache", 8, 30);
+  store_winner("cache", 8, 10);
+  ASSERT_EQ(tune("misses --json --cache " + path("cache")), kExitDone);
+  ASSERT_EQ(json()["misses"].size(), 1u);
+  EXPECT_EQ(json()["misses"][0]["S"], 4);
+  EXPECT_EQ(json()["tuned_since"], 1);
+  ASSERT_EQ(tune("misses --all --json --cache " + path("cache")), kExitDone);
+  ASSERT_EQ(json()["misses"].size(), 2u);
+  EXPECT_EQ(json()["misses"][0]["tuned"], true);
+  EXPECT_EQ(json()["misses"][1]["tuned"], false);
+}
+
+TEST_F(Cli, MissesAsCsvAreAListOfProblems) {
+  count_misses("cache", 4, 10);
+  count_misses("cache", 4, 10, "host");
+  count_misses("cache", 8, 30);
+  ASSERT_EQ(tune("misses --format csv --cache " + path("cache")), kExitDone);
+  EXPECT_EQ(out_.substr(0, out_.find('\n')), "S,H,dtype,layout,calls,device_class");
+  const auto list = parse_problem_list(out_);
+  ASSERT_TRUE(list.ok()) << list.status().message();
+  EXPECT_TRUE(list->broken.empty()) << out_;
+  ASSERT_EQ(list->problems.size(), 2u);
+  EXPECT_EQ(list->problems[0], contiguous_problem(DType::kF16, DType::kF16, 8, 257));
+  EXPECT_EQ(list->problems[1].rows, 4);
 }
 
 TEST_F(Cli, ListShowsWinnersWithTheirEvidence) {
@@ -232,6 +308,52 @@ TEST_F(Cli, DoctorSaysWhatIsWrongWithTheCache) {
   EXPECT_EQ(tune("doctor --json --cache " + path("open")), kExitSomeFailed);
   EXPECT_NE(json()["problems"].dump().find(path("open")), std::string::npos) << out_;
 }
+
+struct WrongVariable {
+  const char* name;
+  const char* value;
+  const char* problem;
+
+  friend void PrintTo(const WrongVariable& wrong, std::ostream* out) {
+    *out << wrong.name << '=' << wrong.value;
+  }
+};
+
+class CliDoctor : public Cli, public ::testing::WithParamInterface<WrongVariable> {};
+
+TEST_P(CliDoctor, NamesTheVariableThatLeadsNowhere) {
+  const WrongVariable& wrong = GetParam();
+  const char* const before = std::getenv(wrong.name);
+  const std::string kept = before == nullptr ? "" : before;
+  setenv(wrong.name, wrong.value, 1);
+  const bool by_cache = std::string(wrong.name) == "XDG_CACHE_HOME";
+  const int status = tune(by_cache ? "doctor --json" : "doctor --json --cache " + path("cache"));
+  if (before == nullptr) {
+    unsetenv(wrong.name);
+  } else {
+    setenv(wrong.name, kept.c_str(), 1);
+  }
+  EXPECT_EQ(status, kExitSomeFailed);
+  const auto problems = json()["problems"];
+  bool named = false;
+  for (const auto& problem : problems) {
+    const auto text = problem.get<std::string>();
+    named = named || (text.find(std::string(wrong.name) + "='" + wrong.value + "'") == 0 &&
+                      text.find(wrong.problem) != std::string::npos);
+  }
+  EXPECT_TRUE(named) << problems;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Variables, CliDoctor,
+    ::testing::Values(WrongVariable{"ROWSMITH_NVRTC", "/no/libnvrtc.so",
+                                    "set it to the absolute path"},
+                      WrongVariable{"ROWSMITH_NVRTC", "libnvrtc.so", "set it to the absolute path"},
+                      WrongVariable{"ROWSMITH_CXX", "no-such-compiler", "does not run"},
+                      WrongVariable{"ROWSMITH_CXX", "true", "program 'probe'"},
+                      WrongVariable{"ROWSMITH_DEVICE", "gpu", "set it to a GPU's number"},
+                      WrongVariable{"ROWSMITH_DEVICE", "4096", ": "},
+                      WrongVariable{"XDG_CACHE_HOME", "relative", "is not an absolute path"}));
 
 }  // namespace
 }  // namespace rowsmith

@@ -74,5 +74,41 @@ TEST(Duration, RefusesMissingUnitsAndNothing) {
   }
 }
 
+TEST(ShardText, ReadsTheFirstAndTheLastShare) {
+  for (const auto& [text, index] : {std::pair("1/8", 1u), std::pair("8/8", 8u)}) {
+    const auto shard = parse_shard(text);
+    ASSERT_TRUE(shard.ok()) << text;
+    EXPECT_EQ(shard->index, index);
+    EXPECT_EQ(shard->count, 8u);
+  }
+}
+
+TEST(ShardText, NamesWhatIsWrong) {
+  for (const auto& [text, message] :
+       {std::pair("0/8", "'0' is outside 1 to 8"), std::pair("9/8", "'9' is outside 1 to 8"),
+        std::pair("1/0", "'0' is outside 1 to 100000"),
+        std::pair("1/100001", "'100001' is outside 1 to 100000"),
+        std::pair("/8", "'' is not a whole number"), std::pair("1/", "'' is not a whole number"),
+        std::pair("1/2/3", "'2/3' is not a whole number"),
+        std::pair("3", "'3' is not a shard such as 3/8")}) {
+    const auto shard = parse_shard(text);
+    ASSERT_FALSE(shard.ok()) << text;
+    EXPECT_NE(shard.status().message().find(message), std::string::npos)
+        << shard.status().message();
+  }
+}
+
+TEST(SizeText, ReadsBinaryUnitsAndRefusesTheRest) {
+  EXPECT_EQ(*parse_bytes("0B"), 0);
+  EXPECT_EQ(*parse_bytes("3KiB"), 3072);
+  EXPECT_EQ(*parse_bytes("8388607TiB"), std::int64_t{8388607} << 40);
+  for (const char* text : {"", "1", "GiB", "-1GiB", "1GB", "1.5GiB", "1GiB ", "8388608TiB"}) {
+    const auto bytes = parse_bytes(text);
+    ASSERT_FALSE(bytes.ok()) << text;
+    EXPECT_EQ(bytes.status().message(),
+              "'" + std::string(text) + "' is not a size such as 500MiB or 2GiB");
+  }
+}
+
 }  // namespace
 }  // namespace rowsmith

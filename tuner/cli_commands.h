@@ -4,21 +4,23 @@
 // status; tune_cli.h names them. Knows nothing of CLI11.
 #pragma once
 
+#include "tuner/number_list.h"
+
 #include <rowsmith/runtime.h>
 #include <rowsmith/tuner.h>
+#include <rowsmith/winner_store.h>
 
 #include <nlohmann/json.hpp>
 
 #include <functional>
 #include <iosfwd>
+#include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace rowsmith {
-
-class WinnerStore;
-struct OpenedStore;
 
 // Every option of every command, as checked values.
 struct CliArgs {
@@ -26,6 +28,8 @@ struct CliArgs {
   std::string device;  // "" = as the environment says
   std::vector<std::int64_t> rows, cols;
   std::vector<std::pair<DType, DType>> dtypes;
+  std::string from;  // a file of problems in place of these; "" = none
+  Shard shard;
   Effort effort = Effort::kStandard;
   double budget_s = 0;
   bool retune = false;
@@ -33,6 +37,10 @@ struct CliArgs {
   std::vector<std::string> families;
   std::vector<int> archs;  // compute capabilities: 90, 120
   std::vector<std::string> files;
+  std::vector<std::string> device_classes;  // only these; empty = all
+  std::optional<std::int64_t> max_bytes;    // of all binaries together
+  bool all = false;
+  bool csv = false;
   bool dry_run = false;
   bool json = false;
 };
@@ -48,7 +56,10 @@ struct Cli {
 int run_softmax(const CliArgs& args, Cli& cli);  // cli_softmax.cpp
 int run_list(const CliArgs& args, Cli& cli);     // cli_inspect.cpp
 int run_why(const CliArgs& args, Cli& cli);
+int run_bench(const CliArgs& args, Cli& cli);   // cli_bench.cpp
+int run_misses(const CliArgs& args, Cli& cli);  // cli_misses.cpp
 int run_space(const CliArgs& args, Cli& cli);
+int run_prune(const CliArgs& args, Cli& cli);   // cli_prune.cpp
 int run_doctor(const CliArgs& args, Cli& cli);  // cli_doctor.cpp
 int run_export(const CliArgs& args, Cli& cli);  // cli_exchange.cpp
 int run_import(const CliArgs& args, Cli& cli);
@@ -67,6 +78,21 @@ int fail(const CliArgs& args, Cli& cli, const Status& status);
 
 // The environment's options with the command line's put over them.
 Result<RuntimeOptions> runtime_options(const CliArgs& args);
+// The same for a command that only looks: where there is no cache yet none is made, and the options
+// name none.
+Result<RuntimeOptions> options_to_look(const CliArgs& args, Cli& cli);
+// Empty, or why the catalog no longer has the family that gave the record's config.
+std::string why_family_lost(const WinnerRecord& record);
+// The text of a file, or of standard input where `path` is "-". Invalid argument.
+Result<std::string> read_file(const std::string& path);
+
+inline constexpr std::int64_t kMaxRows = std::numeric_limits<std::int64_t>::max();
+inline constexpr std::int64_t kMaxCols = std::numeric_limits<std::int32_t>::max();
+inline constexpr const char* kDtypeChoices =
+    "f64, f32, f16, bf16, f8e4m3, f8e5m2, or a pair in:out";
+
+// The contiguous problem. Invalid argument where a matrix passes 2^63 bytes.
+Result<Problem> sized_problem(DType in, DType out, std::int64_t rows, std::int64_t cols);
 // Every dtype x H x S, contiguous. Invalid argument where a matrix passes 2^63 bytes.
 Result<std::vector<Problem>> problems_of(const CliArgs& args);
 // The one problem of commands that take one.

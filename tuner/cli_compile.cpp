@@ -9,6 +9,7 @@
 #include "runtime/module_table.h"
 #include "runtime/nvrtc.h"
 #include "tuner/cli_commands.h"
+#include "tuner/cli_problem_list.h"
 #include "tuner/parallel.h"
 #include "tuner/tune_cli.h"
 
@@ -105,6 +106,30 @@ Counts compile_all(const std::vector<Job>& jobs, BinaryStore& binaries, Cli& cli
   return counts;
 }
 
+// Notes say where NVRTC builds for another architecture. Invalid argument: one that no GPU has.
+Result<std::vector<std::string>> check_archs(const std::vector<int>& archs) {
+  const auto known = nvrtc_archs();
+  if (!known.ok()) return known.status();
+  std::set<int> choices;
+  for (const DeviceFacts& facts : nominal_devices()) choices.insert(facts.capability);
+  for (const int arch : *known) {
+    if (arch > *choices.begin()) choices.insert(arch);
+  }
+  std::string names;
+  for (const int arch : choices) names += (names.empty() ? "" : ", ") + arch_name(arch);
+  std::vector<std::string> notes;
+  for (const int arch : archs) {
+    if (choices.count(arch) == 0) {
+      return Status(Code::kInvalidArgument,
+                    "--arch: '" + arch_name(arch) + "' is not one of " + names);
+    }
+    const auto target = choose_target(arch, *known, nvrtc_version());
+    if (!target.ok()) return target.status();
+    if (!target->note.empty()) notes.push_back(arch_name(arch) + ": " + target->note);
+  }
+  return notes;
+}
+
 }  // namespace
 
 int run_compile(const CliArgs& args, Cli& cli) {
@@ -113,13 +138,16 @@ int run_compile(const CliArgs& args, Cli& cli) {
   if (options->read_only || options->cache_dir.empty()) {
     return fail(args, cli, Status(Code::kCacheBusy, "no cache directory that may be written to"));
   }
-  auto problems = problems_of(args);
-  if (!problems.ok()) return fail(args, cli, problems.status());
-  std::erase_if(*problems, [](const Problem& p) { return p.rows == 0 || p.cols == 0; });
-  if (const auto known = nvrtc_archs(); !known.ok()) return fail(args, cli, known.status());
+  auto list = requested_problems(args);
+  if (!list.ok()) return fail(args, cli, list.status());
+  print_broken(args, *list, cli);
+  std::erase_if(list->problems, [](const Problem& p) { return p.rows == 0 || p.cols == 0; });
+  const auto notes = check_archs(args.archs);
+  if (!notes.ok()) return fail(args, cli, notes.status());
+  for (const std::string& note : *notes) cli.err << "tune: " << note << '\n';
   const auto winners = open_noting(*options, cli).store->list();
   if (!winners.ok()) return fail(args, cli, winners.status());
-  const auto jobs = jobs_of(args, *problems, *winners);
+  const auto jobs = jobs_of(args, list->problems, *winners);
   if (!jobs.ok()) return fail(args, cli, jobs.status());
 
   BinaryStoreOptions store;
@@ -132,13 +160,16 @@ int run_compile(const CliArgs& args, Cli& cli) {
                  {"failed", counts.failures.size()},
                  {"kept", counts.kept},
                  {"arch", Json::array()},
-                 {"failures", counts.failures}};
+                 {"failures", counts.failures},
+                 {"notes", *notes},
+                 {"broken_lines", broken_json(*list)}};
     for (const int arch : args.archs) json["arch"].push_back(arch_name(arch));
     print_json(cli.out, json);
   }
   cli.err << counts.compiled << " compiled, " << counts.kept << " kept, " << counts.failures.size()
           << " failed, in " << store.directory << '\n';
-  return counts.compiled + counts.kept == jobs->size() ? kExitDone : kExitSomeFailed;
+  const bool all_done = counts.compiled + counts.kept == jobs->size() && list->broken.empty();
+  return all_done ? kExitDone : kExitSomeFailed;
 }
 
 }  // namespace rowsmith

@@ -5,6 +5,7 @@
 
 #include "cache/directory.h"
 #include "runtime/devices.h"
+#include "runtime/environment.h"
 #include "runtime/nvrtc.h"
 #include "tuner/cli_commands.h"
 #include "tuner/tune_cli.h"
@@ -78,8 +79,12 @@ Json nvrtc_json() {
 
 Json host_json() {
   const auto device = open_device("host");
-  return {{"compiler", device.ok() ? Json((*device)->facts().compiler) : Json(nullptr)},
-          {"reason", device.ok() ? Json(nullptr) : Json(device.status().message())}};
+  Status status = device.status();
+  // A compiler that is not there, or is none, shows at the first program only.
+  if (device.ok()) status = (*device)->compile({"probe", "int rowsmith_probe;", {}}).status();
+  const std::string why = status.message().substr(0, status.message().find('\n'));
+  const std::string compiler = device.ok() ? (*device)->facts().compiler : "";
+  return {{"compiler", text_or_null(compiler)}, {"reason", text_or_null(why)}};
 }
 
 // The directory as it stands, with what is wrong added to `problems`.
@@ -129,6 +134,37 @@ Json environment_json() {
   return json;
 }
 
+// What of the environment leads nowhere: libraries, compilers and devices that are not there.
+void add_environment_problems(const CliArgs& args, const Result<RuntimeOptions>& options,
+                              const Json& report, Json& problems) {
+  const Json& environment = report["environment"];
+  const auto set = [&](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? std::string() : found->get<std::string>();
+  };
+  const auto led_nowhere = [&](const char* name, const Json& reason) {
+    if (set(name).empty() || reason.is_null()) return;
+    const auto why = reason.get<std::string>();
+    const std::string what = std::string(name) + "='" + set(name) + "'";
+    problems.push_back(why.find(what) == 0 ? why : what + ": " + why);
+  };
+  // A library that this process has loaded already tells nothing of the variable.
+  const auto nvrtc = nvrtc_from_environment();
+  led_nowhere("ROWSMITH_NVRTC",
+              nvrtc.ok() ? report["nvrtc"]["reason"] : Json(nvrtc.status().message()));
+  led_nowhere("ROWSMITH_CXX", report["host"]["reason"]);
+  if (options.ok() && !options->device.empty()) {
+    const auto device = open_device(options->device);
+    led_nowhere("ROWSMITH_DEVICE", device.ok() ? Json(nullptr) : Json(device.status().message()));
+    if (options->device == "host") led_nowhere("ROWSMITH_DEVICE", report["host"]["reason"]);
+  }
+  const std::string xdg = set("XDG_CACHE_HOME");
+  if (args.cache.empty() && set("ROWSMITH_CACHE_DIR").empty() && !xdg.empty() &&
+      xdg.front() != '/') {
+    problems.push_back("XDG_CACHE_HOME='" + xdg + "' is not an absolute path and counts as unset");
+  }
+}
+
 std::string text_of(const Json& json) {
   return json.is_string() ? json.get<std::string>() : json.dump();
 }
@@ -168,6 +204,7 @@ int run_doctor(const CliArgs& args, Cli& cli) {
                  {"host", host_json()}};
   report["cache"] = options.ok() ? cache_json(*options, problems) : Json::object();
   report["environment"] = environment_json();
+  add_environment_problems(args, options, report, problems);
   if (!list.devices.empty() && report["nvrtc"]["path"].is_null()) {
     problems.push_back("a GPU without NVRTC compiles nothing: " +
                        text_of(report["nvrtc"]["reason"]));

@@ -19,7 +19,6 @@
 #include <cstdio>
 #include <fstream>
 #include <ostream>
-#include <sstream>
 
 namespace rowsmith {
 namespace {
@@ -35,14 +34,6 @@ Status write_file(const std::string& path, const std::string& text) {
     return Status(Code::kInternal, path + " cannot be written: " + errno_text(errno));
   }
   return Status();
-}
-
-Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) return Status(Code::kInvalidArgument, path + " cannot be read: " + errno_text(errno));
-  return text.str();
 }
 
 // Facts good enough to check legality for a device class that need not be on this machine.
@@ -61,11 +52,8 @@ DeviceFacts facts_of_class(const std::string& device_class) {
 
 // Empty, or why the record must not be stored: an import can never name what the catalog lacks.
 std::string why_refused(const WinnerRecord& record) {
-  const Family* family = find_family(record.config.family);
-  if (family == nullptr) return "no family '" + record.config.family + "'";
-  if (family->digest() != record.family_digest) {
-    return "family " + record.config.family + " has changed since it was tuned";
-  }
+  const std::string lost = why_family_lost(record);
+  if (!lost.empty()) return lost;
   return why_illegal(record.problem, facts_of_class(record.device_class), record.config);
 }
 
@@ -99,7 +87,7 @@ Result<ImportedWinners> read_all(const std::vector<std::string>& files) {
 }  // namespace
 
 int run_export(const CliArgs& args, Cli& cli) {
-  const auto options = runtime_options(args);
+  const auto options = options_to_look(args, cli);
   if (!options.ok()) return fail(args, cli, options.status());
   const OpenedStore opened = open_noting(*options, cli);
   const auto records = opened.store->list();

@@ -48,7 +48,7 @@ Result<DeviceFacts> facts_of(const CliArgs& args) {
 }  // namespace
 
 int run_list(const CliArgs& args, Cli& cli) {
-  const auto options = runtime_options(args);
+  const auto options = options_to_look(args, cli);
   if (!options.ok()) return fail(args, cli, options.status());
   const OpenedStore opened = open_noting(*options, cli);
   const auto records = opened.store->list();
@@ -74,7 +74,7 @@ int run_list(const CliArgs& args, Cli& cli) {
 }
 
 int run_why(const CliArgs& args, Cli& cli) {
-  auto options = runtime_options(args);
+  auto options = options_to_look(args, cli);
   if (!options.ok()) return fail(args, cli, options.status());
   const auto problem = single_problem(args);
   if (!problem.ok()) return fail(args, cli, problem.status());

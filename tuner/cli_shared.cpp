@@ -2,18 +2,20 @@
 //
 // What the commands of `tune` share: options, problems, reports of failure, JSON and tables.
 
+#include "cache/directory.h"
+#include "kernel_templates/catalog.h"
 #include "tuner/cli_commands.h"
 #include "tuner/tune_cli.h"
 
 #include <rowsmith/text.h>
-#include <rowsmith/winner_store.h>
-
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
-#include <limits>
-#include <ostream>
+#include <fstream>
+#include <iostream>
+#include <sstream>
 
 namespace rowsmith {
 
@@ -50,18 +52,54 @@ Result<RuntimeOptions> runtime_options(const CliArgs& args) {
   return options;
 }
 
+Result<RuntimeOptions> options_to_look(const CliArgs& args, Cli& cli) {
+  auto options = runtime_options(args);
+  if (!options.ok() || options->cache_dir.empty()) return options;
+  const std::string path = options->cache_dir + "/winners.db";
+  if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) {
+    cli.err << "tune: cache: there is no " << path << '\n';
+    options->cache_dir.clear();
+  }
+  return options;
+}
+
+std::string why_family_lost(const WinnerRecord& record) {
+  const Family* family = find_family(record.config.family);
+  if (family == nullptr) return "no family '" + record.config.family + "'";
+  if (family->digest() == record.family_digest) return {};
+  return "family " + record.config.family + " has changed since it was tuned";
+}
+
+Result<std::string> read_file(const std::string& path) {
+  std::ostringstream text;
+  if (path == "-") {
+    text << std::cin.rdbuf();
+    return text.str();
+  }
+  std::ifstream file(path, std::ios::binary);
+  text << file.rdbuf();
+  if (!file) return Status(Code::kInvalidArgument, path + " cannot be read: " + errno_text(errno));
+  return text.str();
+}
+
+Result<Problem> sized_problem(DType in, DType out, std::int64_t rows, std::int64_t cols) {
+  const auto bytes = static_cast<std::int64_t>(std::max(size_of(in), size_of(out)));
+  if (cols > 0 && rows > std::numeric_limits<std::int64_t>::max() / bytes / cols) {
+    return Status(Code::kInvalidArgument, "S = " + std::to_string(rows) +
+                                              ", H = " + std::to_string(cols) +
+                                              ": a matrix of 2^63 bytes or more");
+  }
+  return contiguous_problem(in, out, rows, cols);
+}
+
 Result<std::vector<Problem>> problems_of(const CliArgs& args) {
   std::vector<Problem> problems;
   for (const auto& [in, out] : args.dtypes) {
-    const auto bytes = static_cast<std::int64_t>(std::max(size_of(in), size_of(out)));
     for (const std::int64_t cols : args.cols) {
       for (const std::int64_t rows : args.rows) {
-        if (cols > 0 && rows > std::numeric_limits<std::int64_t>::max() / bytes / cols) {
-          return Status(Code::kInvalidArgument, "-S " + std::to_string(rows) + " -H " +
-                                                    std::to_string(cols) +
-                                                    ": a matrix of 2^63 bytes or more");
-        }
-        problems.push_back(contiguous_problem(in, out, rows, cols));
+        const auto problem = sized_problem(in, out, rows, cols);
+        if (!problem.ok()) return problem.status();
+        problems.push_back(*problem);
       }
     }
   }

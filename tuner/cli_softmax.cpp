@@ -4,6 +4,7 @@
 
 #include "runtime/devices.h"
 #include "tuner/cli_commands.h"
+#include "tuner/cli_problem_list.h"
 #include "tuner/progress.h"
 #include "tuner/tune_cli.h"
 
@@ -159,17 +160,19 @@ Result<std::vector<DeviceReport>> tune_devices(const CliArgs& args, RuntimeOptio
 int run_softmax(const CliArgs& args, Cli& cli) {
   const auto options = runtime_options(args);
   if (!options.ok()) return fail(args, cli, options.status());
-  const auto problems = problems_of(args);
-  if (!problems.ok()) return fail(args, cli, problems.status());
-  const auto names = device_names(options->device);
+  const auto list = requested_problems(args);
+  if (!list.ok()) return fail(args, cli, list.status());
+  print_broken(args, *list, cli);
+  auto names = device_names(options->device);
   if (!names.ok()) return fail(args, cli, names.status());
   const Status keeps = check_keeps(*options, *open_noting(*options, cli).store);
   if (!keeps.ok()) return fail(args, cli, keeps);
-  const auto reports = tune_devices(args, *options, *names, *problems, cli);
+  if (list->problems.empty()) names->clear();  // a shard may have none; no device is opened
+  const auto reports = tune_devices(args, *options, *names, list->problems, cli);
   if (!reports.ok()) return fail(args, cli, reports.status());
 
   double elapsed_s = 0;
-  bool all_done = reports->size() == names->size(), interrupted = false;
+  bool all_done = reports->size() == names->size() && list->broken.empty(), interrupted = false;
   Json rows = Json::array();
   for (const auto& [device, report, searches] : *reports) {
     elapsed_s += report.elapsed_s;
@@ -181,9 +184,11 @@ int run_softmax(const CliArgs& args, Cli& cli) {
     }
   }
   if (args.json) {
-    print_json(cli.out,
-               {{"problems", rows}, {"elapsed_s", elapsed_s}, {"interrupted", interrupted}});
-  } else {
+    print_json(cli.out, {{"problems", rows},
+                         {"broken_lines", broken_json(*list)},
+                         {"elapsed_s", elapsed_s},
+                         {"interrupted", interrupted}});
+  } else if (!list->problems.empty()) {
     print_table(*reports, cli);
   }
   print_summary(*reports, elapsed_s, args.json, cli);

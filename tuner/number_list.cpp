@@ -8,6 +8,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <system_error>
 #include <unordered_set>
@@ -23,15 +24,6 @@ Status wrong(std::string_view piece, const std::string& why) {
 
 Status outside(std::string_view piece, std::int64_t max) {
   return wrong(piece, "is outside 1 to " + std::to_string(max));
-}
-
-Result<std::int64_t> parse_number(std::string_view text, std::int64_t max) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = !text.empty() && end == text.data() + text.size();
-  if (error == std::errc::invalid_argument || !whole) return wrong(text, "is not a whole number");
-  if (error != std::errc() || value < 0 || value > max) return outside(text, max);
-  return value;
 }
 
 struct Range {
@@ -50,6 +42,15 @@ Result<Range> parse_range(std::string_view piece, std::int64_t max) {
 }
 
 }  // namespace
+
+Result<std::int64_t> parse_number(std::string_view text, std::int64_t max) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = !text.empty() && end == text.data() + text.size();
+  if (error == std::errc::invalid_argument || !whole) return wrong(text, "is not a whole number");
+  if (error != std::errc() || value < 0 || value > max) return outside(text, max);
+  return value;
+}
 
 Result<std::vector<std::int64_t>> parse_number_list(std::string_view text, std::int64_t max) {
   std::vector<std::int64_t> numbers;
@@ -75,6 +76,33 @@ Result<std::vector<std::int64_t>> parse_number_list(std::string_view text, std::
   if (!status.ok()) return status;
   if (numbers == std::vector<std::int64_t>{0}) return outside(text, max);
   return numbers;
+}
+
+Result<Shard> parse_shard(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return wrong(text, "is not a shard such as 3/8");
+  const auto count = parse_number(text.substr(slash + 1), kMaxNumbers);
+  if (!count.ok()) return count.status().with_context("shard i/n");
+  if (*count < 1) return outside(text.substr(slash + 1), kMaxNumbers).with_context("shard i/n");
+  const auto index = parse_number(text.substr(0, slash), *count);
+  if (!index.ok()) return index.status().with_context("shard i/n");
+  if (*index < 1) return outside(text.substr(0, slash), *count).with_context("shard i/n");
+  return Shard{static_cast<std::size_t>(*index), static_cast<std::size_t>(*count)};
+}
+
+Result<std::int64_t> parse_bytes(std::string_view text) {
+  std::int64_t value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  int shift = 0;
+  for (const char* name : {"B", "KiB", "MiB", "GiB", "TiB"}) {
+    if (unit == name) {
+      const std::int64_t max = std::numeric_limits<std::int64_t>::max() >> shift;
+      if (error == std::errc() && value >= 0 && value <= max) return value << shift;
+    }
+    shift += 10;
+  }
+  return wrong(text, "is not a size such as 500MiB or 2GiB");
 }
 
 Result<double> parse_duration_s(std::string_view text) {

@@ -6,6 +6,7 @@
 
 #include <rowsmith/status.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,20 @@ namespace rowsmith {
 // is wrong like any number outside. Invalid argument, also for more than 100000 numbers (a slip
 // such as "1-2000000000" must not fill the memory).
 Result<std::vector<std::int64_t>> parse_number_list(std::string_view text, std::int64_t max);
+
+// One whole number from 0 to `max`. Invalid argument.
+Result<std::int64_t> parse_number(std::string_view text, std::int64_t max);
+
+// The i-th of n shares of the work.
+struct Shard {
+  std::size_t index = 1, count = 1;  // 1 <= index <= count
+};
+// "3/8". Invalid argument: not that form, i outside 1 to n, n outside 1 to 100000.
+Result<Shard> parse_shard(std::string_view text);
+
+// "500MiB", "2GiB", "0B" in bytes. Invalid argument unless it is a whole number with a unit (B,
+// KiB, MiB, GiB, TiB) below 2^63.
+Result<std::int64_t> parse_bytes(std::string_view text);
 
 // "500ms", "30s", "1.5m" in seconds. Invalid argument unless it is above zero and has a unit.
 Result<double> parse_duration_s(std::string_view text);

@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <charconv>
 #include <iostream>
-#include <limits>
 
 namespace rowsmith {
 namespace {
@@ -29,9 +28,6 @@ std::vector<std::string> family_names() {
   for (const Family* family : catalog()) names.emplace_back(family->name());
   return names;
 }
-
-constexpr std::int64_t kMaxRows = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kMaxCols = std::numeric_limits<std::int32_t>::max();
 
 [[noreturn]] void refuse(const std::string& option, const std::string& why) {
   throw CLI::ValidationError(option, why);
@@ -49,8 +45,7 @@ std::vector<std::pair<DType, DType>> dtypes_of(const std::string& text) {
   detail::for_each_piece(text, ',', [&](std::string_view piece) {
     const auto pair = parse_dtypes(piece);
     if (!pair) {
-      refuse("-d", "'" + std::string(piece) +
-                       "' is not one of f64, f32, f16, bf16, f8e4m3, f8e5m2, or a pair in:out");
+      refuse("-d", "'" + std::string(piece) + "' is not one of " + kDtypeChoices);
     }
     if (std::find(dtypes.begin(), dtypes.end(), *pair) == dtypes.end()) dtypes.push_back(*pair);
     return true;
@@ -115,20 +110,44 @@ class Grammar {
     return sub;
   }
 
+  using Options = std::vector<CLI::Option*>;
+
+  Options add_shape(CLI::App* sub) {
+    return {add_text(sub, "-S,--rows", "Rows: 1,16,4096 or 8-12", "LIST",
+                     [this](const std::string& text) {
+                       args_.rows = checked("-S", parse_number_list(text, kMaxRows));
+                     }),
+            add_text(sub, "-H,--cols", "Columns: 256,1000-1010", "LIST",
+                     [this](const std::string& text) {
+                       args_.cols = checked("-H", parse_number_list(text, kMaxCols));
+                     }),
+            add_text(sub, "-d,--dtype", "f64 f32 f16 bf16 f8e4m3 f8e5m2; in:out for a pair", "LIST",
+                     [this](const std::string& text) { args_.dtypes = dtypes_of(text); })};
+  }
+
   void add_problem(CLI::App* sub) {
-    add_text(sub, "-S,--rows", "Rows: 1,16,4096 or 8-12", "LIST", [this](const std::string& text) {
-      args_.rows = checked("-S", parse_number_list(text, kMaxRows));
-    })->required();
-    add_text(sub, "-H,--cols", "Columns: 256,1000-1010", "LIST", [this](const std::string& text) {
-      args_.cols = checked("-H", parse_number_list(text, kMaxCols));
-    })->required();
-    add_text(sub, "-d,--dtype", "f64 f32 f16 bf16 f8e4m3 f8e5m2; in:out for a pair", "LIST",
-             [this](const std::string& text) { args_.dtypes = dtypes_of(text); })
-        ->required();
+    for (CLI::Option* option : add_shape(sub)) option->required();
+  }
+
+  // By -S, -H and -d or by a file, never by both.
+  void add_problem_list(CLI::App* sub) {
+    const Options shape = add_shape(sub);
+    CLI::Option* from = sub->add_option("--from", args_.from,
+                                        "Problems from CSV (S,H,dtype) or JSON lines; - for stdin");
+    from->type_name("FILE")->check([](const std::string& value) {
+      return std::string(value.empty() ? "'' is not a file" : "");
+    });
+    for (CLI::Option* option : shape) from->excludes(option);
   }
 
   void add_device(CLI::App* sub, const std::string& choices) {
     sub->add_option("--device", args_.device, choices)->type_name("NAME");
+  }
+
+  CLI::Option* add_device_class(CLI::App* sub, const std::string& help) {
+    return sub->add_option("--device-class", args_.device_classes, help)
+        ->delimiter(',')
+        ->type_name("LIST");
   }
 
   CLI::Option* add_arch(CLI::App* sub) {
@@ -139,7 +158,10 @@ class Grammar {
   void add_tuning() {
     CLI::App* softmax =
         add("softmax", "Time the legal configs and remember the winners", run_softmax);
-    add_problem(softmax);
+    add_problem_list(softmax);
+    add_text(
+        softmax, "--shard", "Only the i-th of n shares of the problems", "I/N",
+        [this](const std::string& text) { args_.shard = checked("--shard", parse_shard(text)); });
     add_device(softmax, "0, 1, .., GPU-<uuid>, all, host");
     add_text(softmax, "--effort", "quick, standard or thorough", "WORD",
              [this](const std::string& text) { args_.effort = effort_of(text); });
@@ -152,13 +174,29 @@ class Grammar {
     softmax->add_option("--family", args_.families, "Only these families, and the default")
         ->delimiter(',')
         ->check(CLI::IsMember(family_names()));
+    CLI::App* bench =
+        add("bench", "Time stored winners again; says which no longer hold", run_bench);
+    add_problem_list(bench);
+    add_device(bench, "0, 1, .., GPU-<uuid>, host");
     CLI::App* compile = add("compile", "Fill the binary store without a GPU", run_compile);
-    add_problem(compile);
+    add_problem_list(compile);
     add_arch(compile)->required();
   }
 
   void add_inspection() {
     add("list", "The stored winners", run_list);
+    CLI::App* misses =
+        add("misses", "What was called without a winner, most calls first", run_misses);
+    add_device_class(misses, "Only these, as list shows them");
+    misses->add_flag("--all", args_.all, "Also what has been tuned since");
+    add_text(misses, "--format", "table, or csv that softmax --from reads", "WORD",
+             [this](const std::string& text) {
+               if (text != "table" && text != "csv") {
+                 refuse("--format", "'" + text + "' is not table or csv");
+               }
+               args_.csv = text == "csv";
+             })
+        ->excludes("--json");
     CLI::App* why = add("why", "Which config serves a problem now, and why", run_why);
     add_problem(why);
     add_device(why, "0, 1, .., GPU-<uuid>, host");
@@ -177,7 +215,19 @@ class Grammar {
         ->expected(1);
     CLI::App* import = add("import", "Join exported winners into the cache", run_import);
     import->add_option("file", args_.files, "Exported files")->required();
-    import->add_flag("--dry-run", args_.dry_run, "Say what would change; change nothing");
+    add_dry_run(import);
+    CLI::App* prune =
+        add("prune", "Drop winners that cannot serve, and binaries past a size", run_prune);
+    add_device_class(prune, "Also every winner of these, as list shows them");
+    add_text(prune, "--max-size", "Of all binaries: 500MiB, 2GiB (default 1GiB)", "SIZE",
+             [this](const std::string& text) {
+               args_.max_bytes = checked("--max-size", parse_bytes(text));
+             });
+    add_dry_run(prune);
+  }
+
+  void add_dry_run(CLI::App* sub) {
+    sub->add_flag("--dry-run", args_.dry_run, "Say what would change; change nothing");
   }
 
   template <typename Parse>
