@@ -34,6 +34,9 @@ std::string nvrtc_key(int) {
 Result<std::vector<int>> nvrtc_archs() {
   return built_without_cuda(Code::kUnsupported);
 }
+Result<CompileTarget> choose_target(int, const std::vector<int>&, const std::string&) {
+  return built_without_cuda(Code::kUnsupported);
+}
 Result<Binary> nvrtc_compile(const Program&, int) {
   return built_without_cuda(Code::kUnsupported);
 }
