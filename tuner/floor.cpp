@@ -45,6 +45,7 @@ Result<double> time_of(Device& device, const CopyVariant& variant, const Kernel*
 }  // namespace
 
 Status FloorMeter::load(const Session& session) {
+  if (module_) return {};
   Program program{"copy", copy_program_text(), {}};
   for (const CopyVariant& variant : copy_variants()) program.entries.push_back(variant.entry());
   const std::string key = digest_of({"copy", session.device->binary_key(), program.source});
@@ -69,9 +70,7 @@ Status FloorMeter::load(const Session& session) {
 Result<std::int64_t> FloorMeter::measure(const Session& session, const Arena& arena, int samples,
                                          const StopwatchOptions& options,
                                          const std::function<bool()>& stop) {
-  if (!module_) {
-    if (Status status = load(session); !status.ok()) return status.with_context("copy kernels");
-  }
+  if (Status status = load(session); !status.ok()) return status.with_context("copy kernels");
   double best = 0;
   for (const CopyVariant& variant : copy_variants()) {
     if (best > 0 && stop()) break;

@@ -13,9 +13,11 @@
 
 namespace rowsmith {
 
-// The copy kernels, compiled on first use and kept for the problems that follow. Not thread-safe.
+// The copy kernels, compiled once and kept for the problems that follow. For one thread at a time.
 class FloorMeter {
  public:
+  // Compiles and loads, unless that is done: so that it may be while something else is.
+  Status load(const Session& session);
   // Nanoseconds of the fastest copy; half of what one call reads and writes is read, half written.
   // Of those tried before `stop` answers true, at least one. Codes of Device::compile, load and the
   // stopwatch.
@@ -23,8 +25,6 @@ class FloorMeter {
                                const StopwatchOptions& options, const std::function<bool()>& stop);
 
  private:
-  Status load(const Session& session);
-
   std::unique_ptr<Module> module_;
 };
 

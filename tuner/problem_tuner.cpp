@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <thread>
 
 namespace rowsmith {
@@ -114,6 +115,8 @@ bool ProblemTuner::prepare() {
   using State = TuneOutcome::State;
   const Problem& problem = outcome_.problem;
   begin_builds();
+  // By a thread of its own if there is one to be had; what goes wrong, measuring will meet again.
+  const std::future<Status> copies = std::async([this] { return floor_.load(session_); });
   lock_.emplace(settings_.lock_directory, facts_.uuid, settings_.lock_wait_s,
                 [this] { return time_is_up(); });
   Result<Arena> arena = Arena::make(*session_.device, problem, plan_.arena);
@@ -129,6 +132,7 @@ bool ProblemTuner::prepare() {
     for (std::size_t i = 0; i < candidates_.size() && !time_is_up(); ++i) builds_->take(i);
     if (generic_) builds_->compiled_alone(*generic_);
   }
+  copies.wait();
   return time_is_up() || measure_floor();
 }
 
