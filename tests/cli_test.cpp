@@ -280,6 +280,15 @@ TEST_F(Cli, DryRunShowsTheDifferenceAndChangesNothing) {
   EXPECT_EQ(json()["winners"][0]["tuned_at"], 10);
 }
 
+TEST_F(Cli, DryRunMakesNoCache) {
+  store_winner("from", 4, 20);
+  ASSERT_EQ(tune("export " + path("winners.json") + " --cache " + path("from")), kExitDone);
+  ASSERT_EQ(tune("import --dry-run --json " + path("winners.json") + " --cache " + path("none")),
+            kExitDone);
+  EXPECT_EQ(json()["taken"], 1);
+  EXPECT_FALSE(std::filesystem::exists(path("none")));
+}
+
 TEST_F(Cli, ImportRefusesAFileThatIsNoExport) {
   std::ofstream(path("other.json")) << "{}";
   EXPECT_EQ(tune("import " + path("other.json") + " --cache " + path("to")), kExitUsage);

@@ -105,7 +105,7 @@ int run_export(const CliArgs& args, Cli& cli) {
 }
 
 int run_import(const CliArgs& args, Cli& cli) {
-  const auto options = runtime_options(args);
+  const auto options = args.dry_run ? options_to_look(args, cli) : runtime_options(args);
   if (!options.ok()) return fail(args, cli, options.status());
   const auto winners = read_all(args.files);
   if (!winners.ok()) return fail(args, cli, winners.status());
