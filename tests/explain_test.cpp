@@ -30,6 +30,12 @@ SearchEvent event(Kind kind, std::size_t candidate = 3, Rule rule = Rule::kNone)
   return event;
 }
 
+SearchEvent without_figures() {
+  SearchEvent compiled = event(Kind::kCompiled);
+  compiled.registers = 0;
+  return compiled;
+}
+
 struct Line {
   SearchEvent event;
   const char* text;
@@ -45,6 +51,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Line{event(Kind::kRanked), "  ranked    #3   warp_rows:lanes=4"},
         Line{event(Kind::kCompiled), "  compiled  #3   40 registers, 0 bytes spilled"},
+        Line{without_figures(), "  compiled  #3   the device does not say what it costs"},
         Line{event(Kind::kDropped), "  dropped   #3   compile failed: no such thing"},
         Line{event(Kind::kScreened), "  screened  #3   median 61.2 us of 2 samples"},
         Line{event(Kind::kCut, 3, Rule::kLeastSample),

@@ -149,7 +149,9 @@ int run_bench(const CliArgs& args, Cli& cli) {
   if (!lock.held())
     cli.err << "tune: another process tunes on this device: times are not its own\n";
   cli.err << fmt::format("{} of {} winners hold on {}", holding, wanted, facts.name);
-  cli.err << (holding < wanted ? "; softmax --retune tunes anew\n" : "\n");
+  cli.err << (holding < wanted
+                  ? "; softmax tunes what is absent, softmax --retune what no longer holds\n"
+                  : "\n");
   return holding == wanted && (!named || named->broken.empty()) ? kExitDone : kExitSomeFailed;
 }
 

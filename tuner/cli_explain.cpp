@@ -71,6 +71,8 @@ std::string details(const SearchEvent& event) {
   switch (event.kind) {
     case Kind::kRanked: return event.config + (event.is_default ? " (the default)" : "");
     case Kind::kCompiled:
+      // The host device cannot say.
+      if (event.registers == 0) return "the device does not say what it costs";
       return fmt::format("{} registers, {} bytes spilled", event.registers, event.spill_bytes);
     case Kind::kDropped: return event.reason;
     case Kind::kScreened:
