@@ -4,7 +4,7 @@ function(rowsmith_embed_family part family)
   set(out ${CMAKE_CURRENT_BINARY_DIR}/${family}_text.h)
   file(GLOB texts CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cuh
        ${CMAKE_CURRENT_SOURCE_DIR}/${family}.cpp ${CMAKE_CURRENT_SOURCE_DIR}/space.cpp
-       ${CMAKE_CURRENT_SOURCE_DIR}/row_family.cpp)
+       ${CMAKE_CURRENT_SOURCE_DIR}/axis_family.cpp ${CMAKE_CURRENT_SOURCE_DIR}/row_family.cpp)
   add_custom_command(
     OUTPUT ${out}
     COMMAND ${CMAKE_COMMAND} -DFAMILY=${family} -DDIR=${CMAKE_CURRENT_SOURCE_DIR} -DOUT=${out}

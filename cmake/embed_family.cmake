@@ -30,7 +30,7 @@ endif()
 set(space "")
 if(EXISTS ${DIR}/${FAMILY}.cpp)
   # What spaces share decides about every config, so it is in every digest.
-  foreach(source ${FAMILY} space row_family)
+  foreach(source ${FAMILY} space axis_family row_family)
     file(READ ${DIR}/${source}.cpp part)
     string(APPEND space "${part}")
   endforeach()

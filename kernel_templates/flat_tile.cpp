@@ -2,8 +2,8 @@
 //
 // The space of `flat_tile`: how a tile of whole rows is dealt to lanes, its size, and policies.
 #include "flat_tile_text.h"
+#include "kernel_templates/axis_family.h"
 #include "kernel_templates/families.h"
-#include "kernel_templates/space.h"
 
 #include <algorithm>
 #include <array>
@@ -81,33 +81,13 @@ double bank_turns(const Tile& tile, std::int64_t element_bytes) {
   return turns * together / kWarp;
 }
 
-class FlatTile final : public Family {
+class FlatTile final : public AxisFamily {
  public:
-  std::string_view name() const override { return "flat_tile"; }
-  std::string_view summary() const override {
-    return "contiguous short rows through shared memory, copied flat whatever H is";
-  }
-  std::string_view text() const override { return detail::kFlatTileText; }
-  std::string_view digest() const override { return detail::kFlatTileDigest; }
-  bool exact() const override { return true; }
-
-  std::vector<Config> space(const Problem& problem, const DeviceFacts& facts) const override {
-    if (check_problem(problem) != nullptr) return {};
-    return enumerate(
-        name(), axes(),
-        {{"stages", [&](const Config& config) { return shape_why_not(problem, facts, config); }},
-         {"load", [&](const Config& config) { return check_load(problem, config); }}});
-  }
-
-  std::string why_illegal(const Problem& problem, const DeviceFacts& facts,
-                          const Config& config) const override {
-    std::string why = check_axes(name(), axes(), config);
-    if (!why.empty()) return why;
-    const char* reason = check_problem(problem);
-    if (reason == nullptr) reason = shape_why_not(problem, facts, config);
-    if (reason == nullptr) reason = check_load(problem, config);
-    return reason == nullptr ? "" : std::string(name()) + ": " + reason;
-  }
+  FlatTile()
+      : AxisFamily(
+            {"flat_tile", "contiguous short rows through shared memory, copied flat whatever H is",
+             detail::kFlatTileText, detail::kFlatTileDigest},
+            axes()) {}
 
   std::string traits(const Problem& problem, const Config& config) const override {
     const Tile tile(problem, config);
@@ -132,14 +112,21 @@ class FlatTile final : public Family {
   double rank(const Problem& problem, const DeviceFacts& facts,
               const Config& config) const override;
 
+ protected:
+  std::vector<Constraint> constraints(const Problem& problem,
+                                      const DeviceFacts& facts) const override {
+    return {{"stages", [&](const Config& config) { return shape_why_not(problem, facts, config); }},
+            {"load", [&](const Config& config) { return check_load(problem, config); }}};
+  }
+
  private:
-  static const char* check_problem(const Problem& problem);
+  const char* check_problem(const Problem& problem) const override;
   // Whatever `load` and `store`.
   static const char* shape_why_not(const Problem& problem, const DeviceFacts& facts,
                                    const Config& config);
 };
 
-const char* FlatTile::check_problem(const Problem& problem) {
+const char* FlatTile::check_problem(const Problem& problem) const {
   if (const char* reason = check_row_problem(problem)) return reason;
   if (problem.layout.src_pitched || problem.layout.dst_pitched) return "rows lie apart";
   return problem.cols > kWarp * kMostLaneValues ? "the row does not fit a warp" : nullptr;

@@ -2,8 +2,8 @@
 //
 // The space of `generic`: one config, always legal, never expected to win.
 #include "generic_text.h"
+#include "kernel_templates/axis_family.h"
 #include "kernel_templates/families.h"
-#include "kernel_templates/space.h"
 
 namespace rowsmith {
 namespace {
@@ -13,28 +13,14 @@ const std::vector<Axis>& axes() {
   return value;
 }
 
-class Generic final : public Family {
+class Generic final : public AxisFamily {
  public:
-  std::string_view name() const override { return "generic"; }
-  std::string_view summary() const override {
-    return "any H, stride and alignment at run time; three reads; the fallback";
-  }
-  std::string_view text() const override { return detail::kGenericText; }
-  std::string_view digest() const override { return detail::kGenericDigest; }
+  Generic()
+      : AxisFamily({"generic", "any H, stride and alignment at run time; three reads; the fallback",
+                    detail::kGenericText, detail::kGenericDigest},
+                   axes()) {}
+
   bool exact() const override { return false; }
-
-  std::vector<Config> space(const Problem& problem, const DeviceFacts&) const override {
-    if (check_row_problem(problem) != nullptr) return {};
-    return enumerate(name(), axes(), {});
-  }
-
-  std::string why_illegal(const Problem& problem, const DeviceFacts&,
-                          const Config& config) const override {
-    std::string why = check_axes(name(), axes(), config);
-    const char* reason = check_row_problem(problem);
-    if (why.empty() && reason != nullptr) why = std::string(name()) + ": " + reason;
-    return why;
-  }
 
   std::string traits(const Problem& problem, const Config& config) const override {
     return row_types(problem) + int_trait("kThreads", config.number("threads")) +
@@ -50,6 +36,11 @@ class Generic final : public Family {
   }
 
   double rank(const Problem&, const DeviceFacts&, const Config&) const override { return 1000; }
+
+ protected:
+  std::vector<Constraint> constraints(const Problem&, const DeviceFacts&) const override {
+    return {};
+  }
 };
 
 }  // namespace

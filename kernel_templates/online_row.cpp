@@ -2,8 +2,8 @@
 //
 // The space of `online_row`: blocks a cluster, threads, packs in flight a lane, the share of L2
 // that the rows in flight may take, and how rows begin, are loaded and stored.
+#include "kernel_templates/axis_family.h"
 #include "kernel_templates/families.h"
-#include "kernel_templates/space.h"
 
 #include "online_row_text.h"
 
@@ -56,41 +56,16 @@ const char* shape_why_not(const Problem& problem, const DeviceFacts& facts, cons
       config.number("unroll") * config.number("pack") * accumulator_words(problem) + 40);
 }
 
-class OnlineRow final : public Family {
+class OnlineRow final : public AxisFamily {
  public:
-  std::string_view name() const override { return "online_row"; }
-  std::string_view summary() const override {
-    return "a block or cluster a row of any length, read twice, the second time from L2";
-  }
-  std::string_view text() const override { return detail::kOnlineRowText; }
-  std::string_view digest() const override { return detail::kOnlineRowDigest; }
-  bool exact() const override { return true; }
-
-  std::vector<Config> space(const Problem& problem, const DeviceFacts& facts) const override {
-    if (check_row_problem(problem) != nullptr) return {};
-    return enumerate(
-        name(), axes(),
-        {{"start", [&](const Config& config) { return shape_why_not(problem, facts, config); }},
-         {"load", [&](const Config& config) { return check_load(problem, config); }}});
-  }
-
-  std::string why_illegal(const Problem& problem, const DeviceFacts& facts,
-                          const Config& config) const override {
-    std::string why = check_axes(name(), axes(), config);
-    if (!why.empty()) return why;
-    const char* reason = check_row_problem(problem);
-    if (reason == nullptr) reason = shape_why_not(problem, facts, config);
-    if (reason == nullptr) reason = check_load(problem, config);
-    return reason == nullptr ? "" : std::string(name()) + ": " + reason;
-  }
+  OnlineRow()
+      : AxisFamily({"online_row",
+                    "a block or cluster a row of any length, read twice, the second time from L2",
+                    detail::kOnlineRowText, detail::kOnlineRowDigest},
+                   axes()) {}
 
   std::string traits(const Problem& problem, const Config& config) const override {
-    return row_types(problem) + int_trait("kCols", problem.cols) +
-           int_trait("kPack", config.number("pack")) +
-           bool_trait("kAnyStart", config.get("start") == "any") +
-           int_trait("kLoad", config.get("load") == "nc" ? 1 : 0) +
-           int_trait("kStore", config.get("store") == "cs" ? 1 : 0) +
-           int_trait("kLanes", config.number("cluster") * config.number("threads")) +
+    return row_traits(problem, config, config.number("cluster") * config.number("threads")) +
            int_trait("kCluster", config.number("cluster")) +
            int_trait("kThreads", config.number("threads")) + int_trait("kMinBlocks", 1) +
            int_trait("kUnroll", config.number("unroll"));
@@ -109,6 +84,13 @@ class OnlineRow final : public Family {
 
   double rank(const Problem& problem, const DeviceFacts& facts,
               const Config& config) const override;
+
+ protected:
+  std::vector<Constraint> constraints(const Problem& problem,
+                                      const DeviceFacts& facts) const override {
+    return {{"start", [&](const Config& config) { return shape_why_not(problem, facts, config); }},
+            {"load", [&](const Config& config) { return check_load(problem, config); }}};
+  }
 };
 
 // It is to win only where a row fits neither the registers nor the shared memory of the largest

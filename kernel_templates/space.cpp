@@ -4,6 +4,7 @@
 #include <rowsmith/text.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 namespace rowsmith {
@@ -30,6 +31,7 @@ std::vector<Config> enumerate(std::string_view family, const std::vector<Axis>& 
   for (const Constraint& constraint : constraints) {
     const auto last = std::find_if(axes.begin(), axes.end(),
                                    [&](const Axis& axis) { return axis.name == constraint.last; });
+    assert(last != axes.end());
     ending[static_cast<std::size_t>(last - axes.begin())].push_back(&constraint);
   }
   std::vector<Config> configs;
@@ -156,14 +158,15 @@ std::string row_types(const Problem& problem) {
          ";\n  using Out = " + device_type(problem.out) + ";\n";
 }
 
+std::string row_traits(const Problem& problem, const Config& config, int lanes) {
+  return row_types(problem) + int_trait("kCols", problem.cols) +
+         int_trait("kPack", config.number("pack")) + int_trait("kLanes", lanes) +
+         bool_trait("kAnyStart", config.get("start") == "any") + policy_traits(config);
+}
+
 std::string row_slice_traits(const Problem& problem, const Config& config, int lanes) {
-  std::string text = row_types(problem);
-  text += int_trait("kCols", problem.cols);
-  text += int_trait("kPack", config.number("pack"));
-  text += int_trait("kLanes", lanes);
-  text += bool_trait("kAnyStart", config.get("start") == "any");
-  text += bool_trait("kKeepPacked", config.get("keep") == "packed");
-  return text + policy_traits(config);
+  return row_traits(problem, config, lanes) +
+         bool_trait("kKeepPacked", config.get("keep") == "packed");
 }
 
 std::string policy_traits(const Config& config) {

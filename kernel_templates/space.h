@@ -53,7 +53,9 @@ int registers_for_row(const Problem& problem, const Config& config, int lanes);
 
 // "using In = f16; using Out = f16;".
 std::string row_types(const Problem& problem);
-// The types, and kCols, kPack ... kStore: the traits that RowSlice reads.
+// The types, kCols, kPack, kLanes, kAnyStart, kLoad and kStore.
+std::string row_traits(const Problem& problem, const Config& config, int lanes);
+// And kKeepPacked: the traits that RowSlice reads.
 std::string row_slice_traits(const Problem& problem, const Config& config, int lanes);
 // kLoad and kStore.
 std::string policy_traits(const Config& config);

@@ -2,8 +2,8 @@
 //
 // The space of `split_row`: pieces a row, threads, packs in flight a lane, and how rows begin, are
 // loaded and stored.
+#include "kernel_templates/axis_family.h"
 #include "kernel_templates/families.h"
-#include "kernel_templates/space.h"
 
 #include "split_row_text.h"
 
@@ -43,42 +43,18 @@ const char* shape_why_not(const Problem& problem, const DeviceFacts& facts, cons
       static_cast<int>(config.number("unroll") * pack) * accumulator_words(problem) + 40);
 }
 
-class SplitRow final : public Family {
+class SplitRow final : public AxisFamily {
  public:
-  std::string_view name() const override { return "split_row"; }
-  std::string_view summary() const override {
-    return "many blocks a row, two launches, partial results kept in dst; for few long rows";
-  }
-  std::string_view text() const override { return detail::kSplitRowText; }
-  std::string_view digest() const override { return detail::kSplitRowDigest; }
-  bool exact() const override { return true; }
-
-  std::vector<Config> space(const Problem& problem, const DeviceFacts& facts) const override {
-    if (check_row_problem(problem) != nullptr) return {};
-    return enumerate(
-        name(), axes(),
-        {{"start", [&](const Config& config) { return shape_why_not(problem, facts, config); }},
-         {"load", [&](const Config& config) { return check_load(problem, config); }}});
-  }
-
-  std::string why_illegal(const Problem& problem, const DeviceFacts& facts,
-                          const Config& config) const override {
-    std::string why = check_axes(name(), axes(), config);
-    if (!why.empty()) return why;
-    const char* reason = check_row_problem(problem);
-    if (reason == nullptr) reason = shape_why_not(problem, facts, config);
-    if (reason == nullptr) reason = check_load(problem, config);
-    return reason == nullptr ? "" : std::string(name()) + ": " + reason;
-  }
+  SplitRow()
+      : AxisFamily(
+            {"split_row",
+             "many blocks a row, two launches, partial results kept in dst; for few long rows",
+             detail::kSplitRowText, detail::kSplitRowDigest},
+            axes()) {}
 
   std::string traits(const Problem& problem, const Config& config) const override {
-    return row_types(problem) + int_trait("kCols", problem.cols) +
-           int_trait("kPack", config.number("pack")) +
-           bool_trait("kAnyStart", config.get("start") == "any") +
-           int_trait("kLoad", config.get("load") == "nc" ? 1 : 0) +
-           int_trait("kStore", config.get("store") == "cs" ? 1 : 0) +
+    return row_traits(problem, config, config.number("threads")) +
            int_trait("kPieces", config.number("pieces")) +
-           int_trait("kLanes", config.number("threads")) +
            int_trait("kThreads", config.number("threads")) + int_trait("kMinBlocks", 1) +
            int_trait("kUnroll", config.number("unroll"));
   }
@@ -95,6 +71,13 @@ class SplitRow final : public Family {
 
   double rank(const Problem& problem, const DeviceFacts& facts,
               const Config& config) const override;
+
+ protected:
+  std::vector<Constraint> constraints(const Problem& problem,
+                                      const DeviceFacts& facts) const override {
+    return {{"start", [&](const Config& config) { return shape_why_not(problem, facts, config); }},
+            {"load", [&](const Config& config) { return check_load(problem, config); }}};
+  }
 };
 
 // It wins where a cluster, or without clusters a block, leaves most of the device idle. Evidence:

@@ -2,8 +2,8 @@
 //
 // The space of `staged_row`: blocks a cluster, threads, stages, blocks a multiprocessor, packs a
 // lane in a chunk, and how rows begin and are stored.
+#include "kernel_templates/axis_family.h"
 #include "kernel_templates/families.h"
-#include "kernel_templates/space.h"
 
 #include "staged_row_text.h"
 
@@ -49,14 +49,16 @@ struct Shape {
   }
 };
 
+const char* check_bulk_pack(const Problem& problem, const Config& config) {
+  const auto bytes = config.number("pack") * static_cast<std::int64_t>(size_of(problem.in));
+  return bytes == kPackBytes ? nullptr : "bulk copies move packs of 16 bytes";
+}
+
 // Whatever `store`.
 const char* shape_why_not(const Problem& problem, const DeviceFacts& facts, const Config& config) {
   if (const char* reason = check_pack(problem, facts, config)) return reason;
   if (facts.kind != "host" && facts.capability < 90) return "the device has no bulk copies";
   const std::int64_t pack = config.number("pack");
-  if (pack * static_cast<std::int64_t>(size_of(problem.in)) != kPackBytes) {
-    return "bulk copies move packs of 16 bytes";
-  }
   const Shape shape(problem, config);
   if (shape.cluster > facts.max_cluster) return "the device has no such clusters";
   if (problem.cols / pack < shape.cluster * shape.threads / 2) return "fewer packs than threads";
@@ -74,38 +76,14 @@ const char* shape_why_not(const Problem& problem, const DeviceFacts& facts, cons
       static_cast<int>(config.number("unroll") * pack) * accumulator_words(problem) + 24);
 }
 
-class StagedRow final : public Family {
+class StagedRow final : public AxisFamily {
  public:
-  std::string_view name() const override { return "staged_row"; }
-  std::string_view summary() const override {
-    return "a block or cluster walks rows that bulk copies stage in shared memory (sm_90 and "
-           "later)";
-  }
-  std::string_view text() const override { return detail::kStagedRowText; }
-  std::string_view digest() const override { return detail::kStagedRowDigest; }
-  bool exact() const override { return true; }
-
-  std::vector<Config> space(const Problem& problem, const DeviceFacts& facts) const override {
-    if (check_row_problem(problem) != nullptr) return {};
-    // One pack is 16 bytes: the others need not be looked at.
-    std::vector<Axis> narrowed = axes();
-    const std::string pack = std::to_string(kPackBytes / static_cast<int>(size_of(problem.in)));
-    std::find_if(narrowed.begin(), narrowed.end(), [](const Axis& axis) {
-      return axis.name == "pack";
-    })->values = {pack};
-    return enumerate(
-        name(), narrowed,
-        {{"start", [&](const Config& config) { return shape_why_not(problem, facts, config); }}});
-  }
-
-  std::string why_illegal(const Problem& problem, const DeviceFacts& facts,
-                          const Config& config) const override {
-    std::string why = check_axes(name(), axes(), config);
-    if (!why.empty()) return why;
-    const char* reason = check_row_problem(problem);
-    if (reason == nullptr) reason = shape_why_not(problem, facts, config);
-    return reason == nullptr ? "" : std::string(name()) + ": " + reason;
-  }
+  StagedRow()
+      : AxisFamily({"staged_row",
+                    "a block or cluster walks rows that bulk copies stage in shared memory (sm_90 "
+                    "and later)",
+                    detail::kStagedRowText, detail::kStagedRowDigest},
+                   axes()) {}
 
   std::string traits(const Problem& problem, const Config& config) const override {
     std::string text = row_types(problem) + int_trait("kCols", problem.cols);
@@ -139,6 +117,13 @@ class StagedRow final : public Family {
 
   double rank(const Problem& problem, const DeviceFacts& facts,
               const Config& config) const override;
+
+ protected:
+  std::vector<Constraint> constraints(const Problem& problem,
+                                      const DeviceFacts& facts) const override {
+    return {{"pack", [&](const Config& config) { return check_bulk_pack(problem, config); }},
+            {"start", [&](const Config& config) { return shape_why_not(problem, facts, config); }}};
+  }
 };
 
 // Rows held in registers win wherever they fit. Evidence: H200, cold L2, 80 to 130 random configs

@@ -86,6 +86,8 @@ bool ProblemTuner::settled_before_search() {
 void ProblemTuner::begin_builds() {
   const Problem& problem = outcome_.problem;
   std::vector<Config> legal = legal_configs(problem, facts_);
+  // What default_config would find by going through the space again.
+  const Config standard = legal.empty() ? generic_config() : legal.front();
   if (!settings_.families.empty()) {
     const auto wanted = [&](const Config& config) {
       const auto& names = settings_.families;
@@ -93,7 +95,7 @@ void ProblemTuner::begin_builds() {
     };
     legal.erase(std::stable_partition(legal.begin(), legal.end(), wanted), legal.end());
   }
-  chosen_ = choose_candidates(legal, default_config(problem, facts_), plan_.candidates);
+  chosen_ = choose_candidates(legal, standard, plan_.candidates);
   candidates_.resize(chosen_.configs.size());
   search_.emplace(plan_.search, candidates_.size(), chosen_.default_index);
   if (settings_.explain) {
