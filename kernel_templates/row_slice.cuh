@@ -12,6 +12,7 @@
 #pragma once
 
 #include "numeric.cuh"
+#include "row_packs.cuh"
 #include "simt_memory.cuh"
 
 namespace rs {
@@ -151,13 +152,11 @@ struct RowSlice {
   using Acc = Accumulator<In>;
   static constexpr int kPack = C::kPack, kLanes = C::kLanes, kCols = C::kCols;
   static constexpr int kInBytes = kPack * sizeof(In), kOutBytes = kPack * sizeof(Out);
-  // Packs a row can hold, packs that every row holds, and elements outside of packs at most.
-  static constexpr bool kHeads = C::kAnyStart && kPack > 1;
-  static constexpr int kMaxPacks = kCols / kPack;
+  using Cut = RowPacks<C>;
+  static constexpr int kMaxPacks = Cut::kMaxPacks, kMaxEdges = Cut::kMaxEdges;
+  // Packs that every row holds.
   static constexpr int kMinPacks =
-      kHeads ? (kCols >= kPack - 1 ? (kCols - (kPack - 1)) / kPack : 0) : kMaxPacks;
-  static constexpr int kMaxEdges =
-      kHeads ? (kCols < 2 * (kPack - 1) ? kCols : 2 * (kPack - 1)) : kCols % kPack;
+      Cut::kHeads ? (kCols >= kPack - 1 ? (kCols - (kPack - 1)) / kPack : 0) : kMaxPacks;
   static constexpr int kLanePacks = (kMaxPacks + kLanes - 1) / kLanes;
   static constexpr int kLaneEdges = (kMaxEdges + kLanes - 1) / kLanes;
   // A pack that the row lacks is loaded as -inf. fp8 cannot say so (e4m3 has no infinity, and
@@ -169,31 +168,22 @@ struct RowSlice {
   Raw<kInBytes> raw[kLanePacks > 0 && C::kKeepPacked ? kLanePacks : 1];
   Acc wide[kLanePacks > 0 && !C::kKeepPacked ? kLanePacks : 1][kPack];
   Acc edge[kLaneEdges > 0 ? kLaneEdges : 1];
-  int head, packs;  // elements before the first pack border; whole packs after it
-  int lane_read;    // the lane that read() was called for
+  Cut cut;        // of a row that is absent: no packs
+  int lane_read;  // the lane that read() was called for
 
   // The pack's place exists in every row: no test needed.
   ROWSMITH_DEVICE static constexpr bool certain(int k) { return (k + 1) * kLanes <= kMinPacks; }
   ROWSMITH_DEVICE bool has_pack(int k, int lane) const {
-    return certain(k) || k * kLanes + lane < packs;
+    return certain(k) || k * kLanes + lane < cut.packs;
   }
-  ROWSMITH_DEVICE int edges() const { return kHeads ? kCols - packs * kPack : kMaxEdges; }
-  // Column of the edge element at place e: the head first, then the tail.
-  ROWSMITH_DEVICE int edge_column(int e) const { return e < head ? e : e + packs * kPack; }
 
   // Reads the lane's share of the row at src; places that the row lacks hold -inf. Returns the
   // lane's maximum (of NaN and a number the number; -inf where it holds none).
   ROWSMITH_DEVICE Acc read(const In* src, int lane, bool present) {
     lane_read = lane;
-    head = 0;
-    packs = present ? kMaxPacks : 0;
-    if constexpr (kHeads) {
-      const u32 offset = static_cast<u32>(reinterpret_cast<u64>(src) / sizeof(In)) % kPack;
-      head = offset == 0 ? 0 : kPack - static_cast<int>(offset);
-      if (head > kCols) head = kCols;
-      packs = present ? (kCols - head) / kPack : 0;
-    }
-    const In* body = src + head + lane * kPack;
+    cut = Cut(src);
+    if (!present) cut.packs = 0;
+    const In* body = src + cut.head + lane * kPack;
     Raw<kInBytes> got[kLanePacks > 0 ? kLanePacks : 1];
     ROWSMITH_UNROLL
     for (int k = 0; k < kLanePacks; ++k) {
@@ -206,8 +196,8 @@ struct RowSlice {
     ROWSMITH_UNROLL
     for (int k = 0; k < kLaneEdges; ++k) {
       const int e = k * kLanes + lane;
-      edge[k] = present && e < edges() ? load_one<In, C::kLoad>(src + edge_column(e))
-                                       : minus_infinity<Acc>();
+      edge[k] = present && e < cut.edges() ? load_one<In, C::kLoad>(src + cut.edge_column(e))
+                                           : minus_infinity<Acc>();
     }
     Acc max = minus_infinity<Acc>();
     if constexpr (kLanePacks > 0) max = max_of<In, kPack>(got);
@@ -258,7 +248,7 @@ struct RowSlice {
   // given, so `reference` matters to packed rows alone.
   ROWSMITH_DEVICE void write(Out* dst, int lane, bool present, Acc reference, Acc scale) const {
     if (!present) return;
-    Out* body = dst + head + lane * kPack;
+    Out* body = dst + cut.head + lane * kPack;
     [[maybe_unused]] const u32 zero = C::kKeepPacked ? hidden_zero() : 0;
     ROWSMITH_UNROLL
     for (int k = 0; k < kLanePacks; ++k) {
@@ -279,9 +269,9 @@ struct RowSlice {
     ROWSMITH_UNROLL
     for (int k = 0; k < kLaneEdges; ++k) {
       const int e = k * kLanes + lane;
-      if (e < edges()) {
+      if (e < cut.edges()) {
         const Acc kept = C::kKeepPacked ? Exponential<In>::of(edge[k], reference) : edge[k];
-        store_one<Out, C::kStore>(dst + edge_column(e), mul(kept, scale));
+        store_one<Out, C::kStore>(dst + cut.edge_column(e), mul(kept, scale));
       }
     }
   }

@@ -45,7 +45,7 @@ struct SplitRow {
 
   // First element of a piece, from the row's begin.
   ROWSMITH_DEVICE i64 begin(int at) const {
-    return row_packs.head + row_packs.packs * at / kPieces * C::kPack;
+    return row_packs.head + i64{row_packs.packs} * at / kPieces * C::kPack;
   }
   ROWSMITH_DEVICE PackWalk<C> walk() const {
     const i64 first = begin(piece);

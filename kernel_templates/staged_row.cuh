@@ -34,12 +34,10 @@ struct StagedRow {
   static constexpr int kPack = C::kPack, kThreads = C::kThreads, kWarps = kThreads / 32;
   static_assert(kPack * sizeof(In) == 16 && kThreads % 32 == 0, "bulk copies; whole warps");
 
-  static constexpr int kMaxPacks = C::kCols / kPack;
+  static constexpr int kMaxPacks = RowPacks<C>::kMaxPacks, kMaxEdges = RowPacks<C>::kMaxEdges;
   static constexpr int kSlicePacks = (kMaxPacks + C::kCluster - 1) / C::kCluster;
   static constexpr int kChunkPacks = C::kUnroll * kThreads;
   static constexpr int kChunks = (kSlicePacks + kChunkPacks - 1) / kChunkPacks;
-  static constexpr int kMaxEdges =
-      C::kAnyStart ? (C::kCols < 2 * (kPack - 1) ? C::kCols : 2 * (kPack - 1)) : C::kCols % kPack;
   static_assert(kMaxEdges <= 32, "an edge element a lane");
 
   // Shared memory: arrivals (of two merges in turn, then of the ring's chunks), two sets of parts,
@@ -65,7 +63,7 @@ struct StagedRow {
   }
   // This block's share of a row's packs.
   ROWSMITH_DEVICE int slice_of(const RowPacks<C>& packs) const {
-    return between(static_cast<int>(packs.packs) - rank * kSlicePacks, kSlicePacks);
+    return between(packs.packs - rank * kSlicePacks, kSlicePacks);
   }
   ROWSMITH_DEVICE static int between(int value, int most) {
     return value < 0 ? 0 : value < most ? value : most;
