@@ -8,6 +8,7 @@
 #include <rowsmith/types.h>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +22,8 @@ struct Geometry {
   int cluster = 1;
   int blocks_per_row = 1;  // beside a cluster's
   std::int64_t shared_bytes = 0;
-  // Blocks, or clusters, that walk all rows with a stride; 0: as many as the rows need.
-  std::int64_t walkers = 0;
+  // Blocks, or clusters, that walk all rows with a stride, at most.
+  std::int64_t walkers = std::numeric_limits<std::int64_t>::max();
   // Launches in turn, of the same shape, that differ by RowsParams::pass.
   int passes = 1;
 };

@@ -30,7 +30,7 @@ int blocks_per_sm(const DeviceFacts& facts, int threads) {
   return std::max(1, std::min(facts.max_threads_per_sm / threads, facts.max_blocks_per_sm));
 }
 
-// Rows that may be in flight so that their second read comes from L2; 0 = all that the device runs.
+// Rows that may be in flight so that their second read comes from L2.
 std::int64_t rows_in_flight(const Problem& problem, const DeviceFacts& facts,
                             const Config& config) {
   const std::int64_t row_bytes = problem.cols * static_cast<std::int64_t>(size_of(problem.in));
@@ -78,7 +78,9 @@ class OnlineRow final : public AxisFamily {
     geometry.cluster = config.number("cluster");
     geometry.shared_bytes = 2 * (kArrivalBytes + std::int64_t{geometry.cluster} *
                                                      (geometry.threads / 32) * part_bytes(problem));
-    geometry.walkers = rows_in_flight(problem, facts, config);
+    if (config.number("l2_percent") > 0) {
+      geometry.walkers = rows_in_flight(problem, facts, config);
+    }
     return geometry;
   }
 

@@ -36,47 +36,51 @@ GenericParams params_of(const SoftmaxCall& call) {
           call.cols};
 }
 
-// Rows per block are those of a cluster where the geometry has one.
-std::int64_t groups_of(const Geometry& geometry, std::int64_t rows) {
-  const std::int64_t groups = (rows - 1) / geometry.rows_per_block + 1;
-  return geometry.walkers > 0 ? std::min(groups, geometry.walkers) : groups;
-}
-
 // Blocks that work on the same rows.
 std::int64_t group_size(const Geometry& geometry) {
   return std::int64_t{geometry.cluster} * geometry.blocks_per_row;
 }
 
-bool fits_one_grid(const Geometry& geometry, std::int64_t rows) {
-  return groups_of(geometry, rows) <= kMaxBlocks / group_size(geometry);
+// Blocks for so many rows; more than kMaxBlocks where one grid cannot hold them. Rows per block are
+// those of a cluster where the geometry has one.
+std::int64_t grid_of(const Geometry& geometry, std::int64_t rows) {
+  const std::int64_t groups = std::min((rows - 1) / geometry.rows_per_block + 1, geometry.walkers);
+  std::int64_t grid = 0;
+  const bool too_many = __builtin_mul_overflow(groups, group_size(geometry), &grid);
+  return too_many ? std::numeric_limits<std::int64_t>::max() : grid;
 }
 
-LaunchCall launch_of(const LaunchPlan& plan, const GenericParams& params) {
+LaunchCall launch_of(const LaunchPlan& plan, const GenericParams& params, std::int64_t grid) {
   LaunchCall launch;
   launch.kernel = plan.kernel;
-  launch.shape = {groups_of(plan.geometry, params.rows) * group_size(plan.geometry),
-                  plan.geometry.threads, plan.geometry.cluster, plan.geometry.shared_bytes, true};
+  launch.shape = {grid, plan.geometry.threads, plan.geometry.cluster, plan.geometry.shared_bytes,
+                  true};
   launch.params = &params;
   launch.param_bytes = plan.exact ? sizeof(RowsParams) : sizeof(GenericParams);
   return launch;
 }
 
+// Requires params.pass = 0. Inline: the call of a hit goes here.
 template <typename Launch>
-Status launch_passes(const LaunchPlan& plan, GenericParams& params, Launch& launch) {
-  Status status;
-  for (params.pass = 0; params.pass < plan.geometry.passes && status.ok(); ++params.pass) {
-    status = launch(launch_of(plan, params));
+[[gnu::always_inline]] inline Status launch_passes(const LaunchPlan& plan, GenericParams& params,
+                                                   std::int64_t grid, Launch& launch) {
+  const LaunchCall call = launch_of(plan, params, grid);
+  Status status = launch(call);
+  for (params.pass = 1; params.pass < plan.geometry.passes && status.ok(); ++params.pass) {
+    status = launch(call);
   }
   return status;
 }
 
 template <typename Launch>
-Status launch_in_parts(const LaunchPlan& plan, GenericParams params, Launch& launch) {
+[[gnu::noinline]] Status launch_in_parts(const LaunchPlan& plan, GenericParams params,
+                                         Launch& launch) {
   const std::int64_t step = kMaxBlocks / group_size(plan.geometry) * plan.geometry.rows_per_block;
   std::int64_t left = params.rows;
   while (true) {
     params.rows = std::min(left, step);
-    Status status = launch_passes(plan, params, launch);
+    params.pass = 0;
+    Status status = launch_passes(plan, params, grid_of(plan.geometry, params.rows), launch);
     left -= params.rows;
     if (left == 0 || !status.ok()) return status;
     params.src = static_cast<const char*>(params.src) +
@@ -89,7 +93,8 @@ Status launch_in_parts(const LaunchPlan& plan, GenericParams params, Launch& lau
 template <typename Launch>
 Status for_each_launch(const LaunchPlan& plan, const SoftmaxCall& call, Launch&& launch) {
   GenericParams params = params_of(call);
-  if (fits_one_grid(plan.geometry, call.rows)) return launch_passes(plan, params, launch);
+  const std::int64_t grid = grid_of(plan.geometry, call.rows);
+  if (grid <= kMaxBlocks) return launch_passes(plan, params, grid, launch);
   return launch_in_parts(plan, params, launch);
 }
 
@@ -113,9 +118,10 @@ Status run_softmax(Device& device, const LaunchPlan& plan, const SoftmaxCall& ca
 }
 
 RecordedCall::RecordedCall(const LaunchPlan& plan, const SoftmaxCall& call, int pass)
-    : params_(params_of(call)), launch_(launch_of(plan, params_)) {
+    : params_(params_of(call)),
+      launch_(launch_of(plan, params_, grid_of(plan.geometry, call.rows))) {
   params_.pass = pass;
-  assert(fits_one_grid(plan.geometry, call.rows));
+  assert(launch_.shape.grid <= kMaxBlocks);
 }
 
 }  // namespace rowsmith

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 
 namespace rowsmith {
 namespace {
@@ -24,7 +25,11 @@ class SoftmaxLaunchTest : public ::testing::Test {
     module_ = std::move(const_cast<std::unique_ptr<Module>&>(module.value()));
   }
   LaunchPlan plan(std::int64_t rows_per_block, int cluster, bool exact) const {
-    return {kernel_, exact, {rows_per_block, 128, cluster, 1, 64, 0, 1}, 4, 2};
+    return {kernel_,
+            exact,
+            {rows_per_block, 128, cluster, 1, 64, std::numeric_limits<std::int64_t>::max(), 1},
+            4,
+            2};
   }
   GenericParams params(std::size_t launch) const {
     GenericParams value{};
