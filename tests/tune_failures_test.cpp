@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 
 namespace rowsmith {
 namespace {
@@ -157,6 +158,75 @@ TEST_F(TuneTest, StopsWithAPreciseMessageWhenTheDeviceIsLost) {
   }
   EXPECT_TRUE(session_.store->list().value().empty());
   EXPECT_TRUE(stored_rejections().empty());
+}
+
+TEST_F(TuneTest, NeverLaunchesWhatOnceLostTheDevice) {
+  const Config& killer = chosen_.configs[other(1)];
+  remember_killer(killer);
+  takes(other(1), 10);
+  takes(other(2), 500);
+  const TuneOutcome outcome = tune();
+  EXPECT_EQ(outcome.record.config, chosen_.configs[other(2)]);
+  EXPECT_FALSE(was_launched(killer));
+  ASSERT_EQ(outcome.rejections.size(), 1u);
+  EXPECT_EQ(outcome.rejections[0].config, to_string(killer));
+}
+
+TEST_F(TuneTest, LaunchesItAgainOnceItsFamilyHasChanged) {
+  remember_killer(chosen_.configs[other(1)], "an earlier digest");
+  takes(other(1), 10);
+  EXPECT_EQ(tune().record.config, chosen_.configs[other(1)]);
+}
+
+TEST_F(TuneTest, HasAnotherDefaultWhereThatOnceLostTheDevice) {
+  const Config& standard = chosen_.configs[chosen_.default_index];
+  remember_killer(standard);
+  const TuneOutcome outcome = tune();
+  ASSERT_EQ(outcome.state, State::kTuned) << outcome.status.to_string();
+  EXPECT_FALSE(was_launched(standard));
+  EXPECT_EQ(outcome.record.evidence.default_config, to_string(chosen_.configs[other(0)]));
+}
+
+TEST_F(TuneTest, ComparesNothingWithAGenericThatOnceLostTheDevice) {
+  tune();
+  ASSERT_TRUE(was_launched(generic_config()));
+  open(kProblem);
+  remember_killer(generic_config());
+  EXPECT_EQ(tune().state, State::kTuned);
+  EXPECT_FALSE(was_launched(generic_config()));
+}
+
+TEST_F(TuneTest, FailsWithoutALaunchWhereEveryConfigOnceLostTheDevice) {
+  for (const Config& config : legal_configs(problem_, device_->facts())) remember_killer(config);
+  const TuneOutcome outcome = tune();
+  EXPECT_EQ(outcome.state, State::kFailed);
+  EXPECT_EQ(outcome.status.code(), Code::kLaunchFailed) << "the device itself is well";
+  EXPECT_NE(outcome.status.message().find("the worker died"), std::string::npos);
+  EXPECT_TRUE(device_->launches().empty());
+}
+
+TEST_F(TuneTest, TellsWhatIsOnTheDeviceBeforeItsFirstLaunch) {
+  std::string told;  // entry
+  int wrong = 0, compared = 0;
+  std::set<std::string> told_entries;
+  TuneSettings watched = settings();
+  watched.trying = [&](std::size_t, const std::string& config) {
+    told = config.empty() ? "" : entry_name({problem_, *parse_config(config)});
+    told_entries.insert(told);
+  };
+  const std::string generic = entry_name({problem_, generic_config()});
+  device_->script.on_launch = [&](const LaunchCall& call) {
+    const std::string& launched = ScriptedDevice::entry_of(call);
+    const bool is_copy = launched.find("copy") != std::string::npos;
+    compared += launched == generic && told != generic;
+    wrong += launched != told && launched != generic && !(is_copy && told.empty());
+    return Status();
+  };
+  for (std::size_t i = 0; i < 4; ++i) takes(other(i), 900);
+  tune_with(watched);
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(compared, 0);
+  EXPECT_EQ(told_entries.size(), chosen_.configs.size() + 1) << "each, and none in between";
 }
 
 TEST_F(TuneTest, SurvivesMemoryThatRunsOutAtAnyAllocation) {

@@ -199,6 +199,18 @@ TEST_F(TuneListTest, KeepsTheTenThatWereDoneWhenStoppedAndResumesAtTheEleventh) 
   EXPECT_EQ(second.outcomes[10].state, State::kTuned);
 }
 
+TEST_F(TuneListTest, TellsEachOutcomeAsSoonAsItStands) {
+  std::vector<std::size_t> told;
+  request_.finished = [&](std::size_t problem, const TuneOutcome& outcome) {
+    EXPECT_EQ(outcome.problem, request_.problems[problem]);
+    EXPECT_EQ(session_.store->list().value().size(), problem + 1);
+    told.push_back(problem);
+  };
+  request_.problems.resize(3);
+  run();
+  EXPECT_EQ(told, (std::vector<std::size_t>{0, 1, 2}));
+}
+
 TEST_F(TuneListTest, StoppedInsideAProblemStoresNothingOfIt) {
   const TuneReport report = run([this] { return timed_ > 100; });
   EXPECT_TRUE(report.interrupted);

@@ -5,6 +5,7 @@
 
 #include "runtime/log.h"
 #include "tuner/full_check.h"
+#include "tuner/killers.h"
 #include "tuner/parallel.h"
 
 #include <rowsmith/text.h>
@@ -83,9 +84,8 @@ bool ProblemTuner::settled_before_search() {
 }
 
 // The candidates, and generic to compare the winner with, begin to be compiled.
-void ProblemTuner::begin_builds() {
+void ProblemTuner::begin_builds(std::vector<Config> legal) {
   const Problem& problem = outcome_.problem;
-  std::vector<Config> legal = legal_configs(problem, facts_);
   // What default_config would find by going through the space again.
   const Config standard = legal.empty() ? generic_config() : legal.front();
   if (!settings_.families.empty()) {
@@ -116,7 +116,12 @@ void ProblemTuner::begin_builds() {
 bool ProblemTuner::prepare() {
   using State = TuneOutcome::State;
   const Problem& problem = outcome_.problem;
-  begin_builds();
+  std::vector<Config> legal = legal_configs(problem, facts_);
+  outcome_.rejections = leave_out_killers(session_, problem, legal);
+  if (legal.empty() && !outcome_.rejections.empty()) {
+    return !end_with(State::kFailed, why_none_stands());
+  }
+  begin_builds(std::move(legal));
   // By a thread of its own if there is one to be had; what goes wrong, measuring will meet again.
   const std::future<Status> copies = std::async([this] { return floor_.load(session_); });
   lock_.emplace(settings_.lock_directory, facts_.uuid, settings_.lock_wait_s,
@@ -151,6 +156,14 @@ bool ProblemTuner::measure_floor() {
   return true;
 }
 
+// Tells who is about to be launched, if that is another than before.
+void ProblemTuner::on_device(std::optional<std::size_t> i) {
+  if (i == on_device_) return;
+  on_device_ = i;
+  if (!settings_.trying) return;
+  settings_.trying(settings_.problem_index, i ? to_string(chosen_.configs[*i]) : std::string());
+}
+
 void ProblemTuner::search_best() {
   while (!ended_) {
     const Search::Step step = search_->next();
@@ -174,11 +187,13 @@ void ProblemTuner::search_best() {
 void ProblemTuner::take_sample(const Search::Step& step) {
   Candidate& candidate = candidates_[step.candidate];
   if (!candidate.built) {
+    on_device({});
     const Status built = take_build(step.candidate);
     if (!built.ok()) return reject(step.candidate, built);
   }
+  if (!candidate.watch && spills(step.candidate)) return drop_spiller(step.candidate);
+  on_device(step.candidate);
   if (!candidate.watch) {
-    if (spills(step.candidate)) return drop_spiller(step.candidate);
     const Status started = start_screening(step.candidate);
     if (!started.ok()) return reject(step.candidate, started);
   }
@@ -246,6 +261,7 @@ Status ProblemTuner::start_screening(std::size_t i) {
 // Finalists are built alone, as they will be stored and served, and it is these that are timed.
 void ProblemTuner::enter_finals() {
   finals_begun_ = true;
+  on_device({});
   const std::vector<std::size_t> finalists = search_->finalists();
   std::vector<Status> statuses(finalists.size());
   parallel_for(finalists.size(), threads_,
@@ -253,6 +269,7 @@ void ProblemTuner::enter_finals() {
   for (std::size_t at = 0; at < finalists.size() && !ended_; ++at) {
     const std::size_t i = finalists[at];
     if (statuses[at].ok()) {
+      on_device(i);
       Result<Stopwatch> watch =
           Stopwatch::make(*session_.device, candidates_[i].plan, *arena_, plan_.stopwatch);
       statuses[at] = watch.status();
@@ -274,7 +291,9 @@ Status ProblemTuner::build_alone(std::size_t i) {
 // The kernel that will be stored, once more by the reference, then in full beside generic.
 bool ProblemTuner::confirm(std::size_t i) {
   Device& device = *session_.device;
+  on_device({});
   Status status = build_alone(i);
+  on_device(i);
   if (status.ok()) status = verifier_->check(candidates_[i].plan);
   if (status.ok()) {
     accuracy_ = verifier_->accuracy();
@@ -284,13 +303,16 @@ bool ProblemTuner::confirm(std::size_t i) {
     }
   }
   const Config generic = generic_config();
-  if (status.ok() && chosen_.configs[i].family != generic.family) {
+  if (status.ok() && chosen_.configs[i].family != generic.family &&
+      !is_killer(outcome_.rejections, generic)) {
+    on_device({});
     Result<const Kernel*> kernel = session_.modules->get(
         outcome_.problem, generic, generic_ ? builds_->compiled_alone(*generic_) : nullptr);
     if (!kernel.ok()) {
       end_with(TuneOutcome::State::kFailed, kernel.status().with_context("generic, to compare"));
       return false;
     }
+    on_device(i);
     status = compare_with_generic(device, candidates_[i].plan,
                                   make_plan(outcome_.problem, facts_, generic, *kernel), *arena_,
                                   plan_.compare_bytes, &compared_);
@@ -306,10 +328,10 @@ Status ProblemTuner::why_none_stands() const {
                              : passed_over_;
   }
   const Rejection& first = outcome_.rejections.front();
-  return Status(first.code, "no candidate stands of " + std::to_string(candidates_.size()) + "; " +
-                                std::to_string(outcome_.rejections.size()) +
-                                " were rejected, the first (" + first.config +
-                                "): " + first.reason);
+  // A candidate that lost the device earlier leaves a device that works.
+  const Code code = first.code == Code::kDeviceLost ? Code::kLaunchFailed : first.code;
+  return Status(code, "no candidate stands; " + std::to_string(outcome_.rejections.size()) +
+                          " were rejected, the first (" + first.config + "): " + first.reason);
 }
 
 void ProblemTuner::conclude() {

@@ -33,7 +33,7 @@ class ProblemTuner {
   };
 
   bool settled_before_search();
-  void begin_builds();
+  void begin_builds(std::vector<Config> legal);
   bool prepare();
   bool measure_floor();
   void search_best();
@@ -63,6 +63,7 @@ class ProblemTuner {
   bool time_is_up() const { return stopped() || (deadline_ > 0 && now() >= deadline_); }
   double now() const;
   double median_ns(std::size_t i) const { return median(search_->samples(i)); }
+  void on_device(std::optional<std::size_t> i);
   void show_progress() const;
   void explain(SearchEvent event) const;
   void explain_ranks() const;
@@ -89,7 +90,8 @@ class ProblemTuner {
   std::optional<Search> search_;
   std::int64_t floor_ns_ = 0;
   bool finals_begun_ = false;
-  std::vector<std::size_t> spillers_;  // dropped untimed
+  std::optional<std::size_t> on_device_;  // as last told to settings_.trying
+  std::vector<std::size_t> spillers_;     // dropped untimed
   bool spillers_admitted_ = false;
   Status memory_failure_;  // of the last candidate that found no memory
   Status passed_over_;     // why the last candidate was that the device does not support

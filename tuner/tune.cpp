@@ -95,6 +95,7 @@ TuneReport tune_all(const Session& session, const TuneRequest& request,
       const Status& status = report.outcomes.back().status;
       if (status.code() == Code::kDeviceLost) lost = status;
     }
+    if (request.finished) request.finished(i, report.outcomes.back());
   }
   report.interrupted = report.interrupted || (stop && stop());
   report.elapsed_s = settings.now_s() - start;

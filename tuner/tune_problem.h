@@ -28,16 +28,21 @@ struct TuneSettings {
   // --- Around it ---
   std::function<void(const TuneProgress&)> progress;  // may be empty
   std::function<void(const SearchEvent&)> explain;    // may be empty
-  std::size_t problem_index = 0, problem_count = 1;   // for progress
-  std::string lock_directory;                         // "" = TuningLock::default_directory()
+  // Is told the config that is about to be on the device, before its first launch and whenever it
+  // changes: the problem's index, and "" where it is none (while compilers run, say). May be empty.
+  std::function<void(std::size_t, const std::string&)> trying;
+  std::size_t problem_index = 0, problem_count = 1;  // for progress
+  std::string lock_directory;                        // "" = TuningLock::default_directory()
   double lock_wait_s = 10;
   std::function<double()> now_s;  // seconds of a steady clock; empty = the system's
 };
 
 // Uses private buffers and the device's own stream alone. A record that is valid is kept: nothing
 // is compiled or timed. The winner is stored at once, with its kernel loaded and its binary kept;
-// rejections are stored with their reasons. Failed: device lost, out of memory, compile failed and
-// accuracy failed (no candidate stands), cache busy (the winner could not be stored).
+// rejections are stored with their reasons. A config that lost the device once, as a stored
+// rejection of its present family says, is never launched again. Failed: device lost, out of
+// memory, compile failed and accuracy failed (no candidate stands), cache busy (the winner could
+// not be stored).
 TuneOutcome tune_problem(const Session& session, const Problem& problem,
                          const TuneSettings& settings, FloorMeter& floor);
 

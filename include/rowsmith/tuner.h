@@ -19,18 +19,6 @@ enum class Effort { kQuick = 0, kStandard = 1, kThorough = 2 };
 // "quick", "standard", "thorough".
 const char* to_string(Effort effort) noexcept;
 
-struct TuneRequest {
-  std::vector<Problem> problems;
-  Effort effort = Effort::kStandard;
-  double budget_s = 0;  // for all problems together; 0 = no limit
-  bool retune = false;  // also problems that have a valid exact record
-  // Only these families, and the default; empty = all.
-  std::vector<std::string> families;
-  int compile_threads = 0;  // 0 = the machine's cores
-  // Is told every decision of the search, in order, from the calling thread. May be empty.
-  std::function<void(const SearchEvent&)> explain;
-};
-
 // What became of one problem.
 struct TuneOutcome {
   enum class State { kTuned, kKept, kSkipped, kFailed };
@@ -43,6 +31,20 @@ struct TuneOutcome {
 
 // "tuned", "kept", "skipped", "failed".
 const char* to_string(TuneOutcome::State state) noexcept;
+
+struct TuneRequest {
+  std::vector<Problem> problems;
+  Effort effort = Effort::kStandard;
+  double budget_s = 0;  // for all problems together; 0 = no limit
+  bool retune = false;  // also problems that have a valid exact record
+  // Only these families, and the default; empty = all.
+  std::vector<std::string> families;
+  int compile_threads = 0;  // 0 = the machine's cores
+  // Is told every decision of the search, in order, from the calling thread. May be empty.
+  std::function<void(const SearchEvent&)> explain;
+  // Is told what became of each problem, by its index, as soon as that stands. May be empty.
+  std::function<void(std::size_t, const TuneOutcome&)> finished;
+};
 
 struct TuneProgress {
   std::size_t problem = 0, problems = 0;      // index of the problem in hand, and how many

@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -80,6 +81,19 @@ class TuneTest : public ::testing::Test {
   }
   std::vector<Rejection> stored_rejections() {
     return session_.store->list_rejections(device_class(device_->facts()), problem_).value();
+  }
+  // As `tune` remembers a config that a worker died on.
+  void remember_killer(const Config& config, const std::string& digest = "") {
+    const std::string own(find_family(config.family)->digest());
+    const Rejection rejection{device_class(device_->facts()), problem_,          to_string(config),
+                              digest.empty() ? own : digest,  Code::kDeviceLost, "the worker died"};
+    ASSERT_TRUE(session_.store->put_rejection(rejection).ok());
+  }
+  bool was_launched(const Config& config) const {
+    const auto launches = device_->launches();
+    return std::any_of(launches.begin(), launches.end(), [&](const auto& launched) {
+      return launched.entry == entry_name({problem_, config});
+    });
   }
   std::string directory_;
   Problem problem_;
