@@ -32,7 +32,7 @@ class CliHost : public ::testing::Test {
     std::istringstream words(line + " --json --cache " + cache_);
     const std::vector<std::string> args{std::istream_iterator<std::string>(words), {}};
     std::ostringstream out, err;
-    const int status = tune_cli(args, out, err, stop);
+    const int status = tune_cli(args, out, err, stop, ROWSMITH_TUNE_PROGRAM);
     report_ = json::parse(out.str());
     return status;
   }

@@ -37,7 +37,7 @@ class CliPrune : public ::testing::Test {
     std::istringstream words("prune --json --cache " + cache_ + " " + options);
     const std::vector<std::string> args{std::istream_iterator<std::string>(words), {}};
     std::ostringstream out, err;
-    const int status = tune_cli(args, out, err, nullptr);
+    const int status = tune_cli(args, out, err, nullptr, "");
     report_ = json::parse(out.str());
     return status;
   }

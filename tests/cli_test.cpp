@@ -35,7 +35,7 @@ class Cli : public ::testing::Test {
     std::istringstream words(line);
     const std::vector<std::string> args{std::istream_iterator<std::string>(words), {}};
     std::ostringstream out, err;
-    const int status = tune_cli(args, out, err, nullptr);
+    const int status = tune_cli(args, out, err, nullptr, ROWSMITH_TUNE_PROGRAM);
     out_ = out.str();
     err_ = err.str();
     return status;
@@ -79,6 +79,7 @@ TEST_F(Cli, PrintsHelpAndVersion) {
                               "export", "import", "prune", "doctor"}) {
     EXPECT_NE(out_.find(command), std::string::npos) << command;
   }
+  EXPECT_EQ(out_.find("worker"), std::string::npos) << "it is not for people";
   EXPECT_EQ(tune("--version"), kExitDone);
   EXPECT_EQ(out_.rfind("tune ", 0), 0u);
 }
@@ -134,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(Cli, AnEmptyCacheNameIsRefused) {
   std::ostringstream out, err;
-  EXPECT_EQ(tune_cli({"list", "--cache", ""}, out, err, nullptr), kExitUsage);
+  EXPECT_EQ(tune_cli({"list", "--cache", ""}, out, err, nullptr, ""), kExitUsage);
   EXPECT_NE(err.str().find("--cache: '' is not a directory"), std::string::npos) << err.str();
 }
 
@@ -151,6 +152,16 @@ TEST_F(Cli, AbsentDeviceExitsThreeWithAJsonError) {
             kExitNothingRan);
   EXPECT_EQ(json()["error"]["code"], "no device");
   EXPECT_FALSE(err_.empty());
+}
+
+TEST_F(Cli, AWorkerThatCannotBeStartedExitsThreeNamingTheProgram) {
+  std::ostringstream out, err;
+  EXPECT_EQ(tune_cli({"softmax", "-S", "1", "-H", "8", "-d", "f32", "--device", "host", "--cache",
+                      path("cache")},
+                     out, err, nullptr, "/no/such/program"),
+            kExitNothingRan);
+  EXPECT_NE(err.str().find("(/no/such/program) cannot be started: No such file"), std::string::npos)
+      << err.str();
 }
 
 TEST_F(Cli, ReadOnlyCacheRefusesToTune) {

@@ -93,7 +93,7 @@ class ExplainSearch : public ::testing::Test {
     args.push_back(cache_);
     args.insert(args.end(), more.begin(), more.end());
     std::ostringstream out, err;
-    EXPECT_EQ(tune_cli(args, out, err, {}), kExitDone) << err.str();
+    EXPECT_EQ(tune_cli(args, out, err, {}, ROWSMITH_TUNE_PROGRAM), kExitDone) << err.str();
     return out.str();
   }
   std::string cache_;

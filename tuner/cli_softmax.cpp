@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `tune softmax`: the request, the devices it goes to, and the report.
+// `tune softmax`: the request, the devices that share it, and the report. Candidates run in worker
+// processes (supervisor.h), never here.
 
 #include "runtime/devices.h"
 #include "tuner/cli_commands.h"
 #include "tuner/cli_problem_list.h"
 #include "tuner/progress.h"
+#include "tuner/supervisor.h"
 #include "tuner/tune_cli.h"
 
 #include <rowsmith/text.h>
@@ -13,7 +15,12 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <optional>
 #include <ostream>
+#include <thread>
 #include <utility>
 
 namespace rowsmith {
@@ -23,24 +30,85 @@ bool is_done(const TuneOutcome& outcome) {
   return outcome.state == TuneOutcome::State::kTuned || outcome.state == TuneOutcome::State::kKept;
 }
 
-// The outcomes of one device.
-struct DeviceReport {
+// The devices that --device stands for.
+Result<std::vector<DeviceToTune>> requested_devices(const std::string& name) {
+  if (name != "all") return std::vector<DeviceToTune>{{name, ""}};
+  const DeviceList list = list_devices();
+  std::vector<DeviceToTune> devices;
+  for (const DeviceFacts& facts : list.devices) {
+    if (facts.kind == "cuda") {
+      devices.push_back({std::to_string(facts.ordinal), device_class(facts)});
+    }
+  }
+  if (devices.empty()) return Status(Code::kNoDevice, "--device all: " + list.why_no_gpu);
+  return devices;
+}
+
+// What became of one problem on one device.
+struct Row {
+  std::size_t problem = 0;
   std::string device;
-  TuneReport report;
-  std::vector<Json> searches = {};  // by problem: its decisions, with --explain-search
+  TuneOutcome outcome;
+  Json search;
 };
 
-// The names that --device stands for.
-Result<std::vector<std::string>> device_names(const std::string& name) {
-  if (name != "all") return std::vector<std::string>{name};
-  const DeviceList list = list_devices();
-  std::vector<std::string> names;
-  for (const DeviceFacts& facts : list.devices) {
-    if (facts.kind == "cuda") names.push_back(std::to_string(facts.ordinal));
+// What workers tell, as people see it while it happens; decisions are kept where JSON wants them.
+class Display {
+ public:
+  Display(const CliArgs& args, const Supervision& what, Cli& cli)
+      : args_(args), what_(what), cli_(cli) {
+    // A terminal has one line for all.
+    const std::size_t bars = cli.terminal ? 1 : what.shares.size();
+    for (std::size_t i = 0; i < bars; ++i) bars_.emplace_back(cli.err, cli.terminal);
   }
-  if (names.empty()) return Status(Code::kNoDevice, "--device all: " + list.why_no_gpu);
-  return names;
-}
+
+  void show(std::size_t share, TuneProgress progress) {
+    const std::string name = name_of(share, progress.problem);
+    const auto& problems = what_.shares[share].problems;
+    const auto at = std::lower_bound(problems.begin(), problems.end(), progress.problem);
+    progress.problem = static_cast<std::size_t>(at - problems.begin());
+    progress.problems = problems.size();
+    bars_[cli_.terminal ? 0 : share].update(progress, name);
+  }
+  void explain(std::size_t share, const SearchEvent& event) {
+    if (args_.json) {
+      searches_[{share, event.problem}].push_back(explain_json(event));
+      return;
+    }
+    clear();
+    const std::pair now(share, event.problem);
+    if (explained_ != now) cli_.out << name_of(share, event.problem) << '\n';
+    explained_ = now;
+    cli_.out << explain_line(event) << '\n';
+  }
+  void note(std::size_t share, const std::string& text) {
+    clear();
+    cli_.err << "tune: " << device_prefix(share) << text << '\n';
+  }
+  // The decisions on a problem, as an array.
+  Json take_search(std::size_t share, std::size_t problem) {
+    Json search = std::move(searches_[{share, problem}]);
+    return search.is_null() ? Json::array() : search;
+  }
+  void clear() {
+    for (Progress& bar : bars_) bar.finish();
+  }
+
+ private:
+  std::string device_prefix(std::size_t share) const {
+    return what_.shares.size() == 1 ? "" : "device " + what_.shares[share].device + ": ";
+  }
+  std::string name_of(std::size_t share, std::size_t problem) const {
+    return device_prefix(share) + short_name(what_.request.problems[problem]);
+  }
+
+  const CliArgs& args_;
+  const Supervision& what_;
+  Cli& cli_;
+  std::deque<Progress> bars_;
+  std::map<std::pair<std::size_t, std::size_t>, Json> searches_;  // by share and problem
+  std::optional<std::pair<std::size_t, std::size_t>> explained_;
+};
 
 Json problem_json(const std::string& device, const TuneOutcome& outcome) {
   const Evidence& evidence = outcome.record.evidence;
@@ -70,89 +138,98 @@ Json problem_json(const std::string& device, const TuneOutcome& outcome) {
   return json;
 }
 
-void print_table(const std::vector<DeviceReport>& reports, Cli& cli) {
-  std::vector<std::vector<std::string>> rows = {
+void print_table(const std::vector<Row>& rows, Cli& cli) {
+  std::vector<std::vector<std::string>> lines = {
       {"dtype", "S", "H", "device", "status", "verdict", "time", "default", "floor", "config"}};
-  for (const auto& [device, report, searches] : reports) {
-    for (const TuneOutcome& outcome : report.outcomes) {
-      const Evidence& evidence = outcome.record.evidence;
-      const bool done = is_done(outcome);
-      rows.push_back({dtypes_to_string(outcome.problem.in, outcome.problem.out),
-                      std::to_string(outcome.problem.rows), std::to_string(outcome.problem.cols),
-                      device.empty() ? "0" : device, to_string(outcome.state),
-                      done ? evidence.verdict : "-", format_ns(evidence.median_ns),
-                      format_ns(evidence.default_ns), format_ns(evidence.floor_ns),
-                      done ? to_string(outcome.record.config) : outcome.status.to_string()});
-    }
+  for (const Row& row : rows) {
+    const TuneOutcome& outcome = row.outcome;
+    const Evidence& evidence = outcome.record.evidence;
+    const bool done = is_done(outcome);
+    lines.push_back({dtypes_to_string(outcome.problem.in, outcome.problem.out),
+                     std::to_string(outcome.problem.rows), std::to_string(outcome.problem.cols),
+                     row.device.empty() ? "0" : row.device, to_string(outcome.state),
+                     done ? evidence.verdict : "-", format_ns(evidence.median_ns),
+                     format_ns(evidence.default_ns), format_ns(evidence.floor_ns),
+                     done ? to_string(outcome.record.config) : outcome.status.to_string()});
   }
-  cli.out << table_text(rows);
+  cli.out << table_text(lines);
 }
 
 // The sum; with JSON also a sentence for each problem without a winner, which the table shows.
-void print_summary(const std::vector<DeviceReport>& reports, double elapsed_s, bool json,
-                   Cli& cli) {
+void print_summary(const std::vector<Row>& rows, double elapsed_s, bool json, Cli& cli) {
   std::size_t tuned = 0, kept = 0, skipped = 0, failed = 0;
-  for (const auto& [device, report, searches] : reports) {
-    for (const TuneOutcome& outcome : report.outcomes) {
-      tuned += outcome.state == TuneOutcome::State::kTuned;
-      kept += outcome.state == TuneOutcome::State::kKept;
-      skipped += outcome.state == TuneOutcome::State::kSkipped;
-      failed += outcome.state == TuneOutcome::State::kFailed;
-      if (json && !is_done(outcome)) {
-        cli.err << fmt::format("tune: {} {}: {}\n", short_name(outcome.problem),
-                               to_string(outcome.state), outcome.status.to_string());
-      }
+  for (const Row& row : rows) {
+    const TuneOutcome& outcome = row.outcome;
+    tuned += outcome.state == TuneOutcome::State::kTuned;
+    kept += outcome.state == TuneOutcome::State::kKept;
+    skipped += outcome.state == TuneOutcome::State::kSkipped;
+    failed += outcome.state == TuneOutcome::State::kFailed;
+    if (json && !is_done(outcome)) {
+      cli.err << fmt::format("tune: {} {}: {}\n", short_name(outcome.problem),
+                             to_string(outcome.state), outcome.status.to_string());
     }
   }
   cli.err << fmt::format("{} tuned, {} kept, {} skipped, {} failed in {:.1f} s\n", tuned, kept,
                          skipped, failed, elapsed_s);
 }
 
-// Tunes on one device after the other; the budget is shared. Fails as the first device that could
-// not be used at all.
-Result<std::vector<DeviceReport>> tune_devices(const CliArgs& args, RuntimeOptions options,
-                                               const std::vector<std::string>& names,
-                                               const std::vector<Problem>& problems, Cli& cli) {
-  std::vector<DeviceReport> reports;
-  double spent_s = 0;
-  for (const std::string& name : names) {
-    TuneRequest request;
-    std::size_t explained = problems.size();  // none yet
-    request.problems = problems;
-    request.effort = args.effort;
-    request.retune = args.retune;
-    request.families = args.families;
-    // A budget of 0 would mean none: a spent one becomes a sliver, which skips what is left.
-    if (args.budget_s > 0) request.budget_s = std::max(args.budget_s - spent_s, 1e-3);
-    options.device = name;
-    Progress bar(cli.err, cli.terminal);
-    std::vector<Json> searches(problems.size(), Json::array());
-    if (args.explain_search) {
-      request.explain = [&](const SearchEvent& event) {
-        if (args.json) {
-          searches[event.problem].push_back(explain_json(event));
-          return;
-        }
-        bar.finish();
-        if (std::exchange(explained, event.problem) != event.problem) {
-          cli.out << short_name(problems[event.problem]) << '\n';
-        }
-        cli.out << explain_line(event) << '\n';
-      };
-    }
-    auto report = tune(
-        options, request,
-        [&](const TuneProgress& progress) {
-          bar.update(progress, short_name(problems[progress.problem]));
-        },
-        cli.stop);
-    if (!report.ok()) return report.status();
-    spent_s += report->elapsed_s;
-    const bool interrupted = report->interrupted;
-    reports.push_back({name, std::move(report).value(), std::move(searches)});
-    if (interrupted) break;
+Supervision supervision_of(const CliArgs& args, const RuntimeOptions& options,
+                           const std::vector<DeviceToTune>& devices, const ProblemList& list,
+                           WinnerStore& store, Cli& cli) {
+  Supervision what;
+  what.program = cli.program;
+  what.arguments = {"tune", "worker"};
+  what.options = options;
+  what.request.problems = list.problems;
+  what.request.effort = args.effort;
+  what.request.budget_s = args.budget_s;
+  what.request.retune = args.retune;
+  what.request.families = args.families;
+  what.shares = share_out(devices, list.problems.size());
+  if (what.shares.size() > 1) {
+    const auto workers = static_cast<unsigned>(what.shares.size());
+    what.request.compile_threads =
+        static_cast<int>(std::max(1u, std::thread::hardware_concurrency() / workers));
   }
-  return reports;
+  what.remember = [&store](const Rejection& rejection) { return store.put_rejection(rejection); };
+  what.stop = cli.stop;
+  return what;
+}
+
+// In the order of the list, then of the devices.
+std::vector<Row> rows_of(const Supervision& what, SupervisedReport& report, Display& display) {
+  std::vector<Row> rows;
+  for (std::size_t share = 0; share < what.shares.size(); ++share) {
+    const WorkShare& asked = what.shares[share];
+    for (std::size_t at = 0; at < asked.problems.size(); ++at) {
+      const std::size_t problem = asked.problems[at];
+      rows.push_back({problem, asked.device, std::move(report.shares[share].outcomes[at]),
+                      display.take_search(share, problem)});
+    }
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row& a, const Row& b) { return a.problem < b.problem; });
+  return rows;
+}
+
+Json workers_json(const Supervision& what, const SupervisedReport& report) {
+  Json workers = Json::array();
+  for (std::size_t share = 0; share < what.shares.size(); ++share) {
+    const std::string& device = what.shares[share].device;
+    workers.push_back({{"device", device.empty() ? "0" : device},
+                       {"started", report.shares[share].started},
+                       {"died", report.shares[share].died},
+                       {"start_s", report.shares[share].start_s}});
+  }
+  return workers;
+}
+
+// Ok where some device was open, or none was needed.
+Status why_nothing_ran(const SupervisedReport& report) {
+  for (const ShareReport& share : report.shares) {
+    if (share.never_ran.ok()) return Status();
+  }
+  return report.shares.empty() ? Status() : report.shares.front().never_ran;
 }
 
 }  // namespace
@@ -163,36 +240,47 @@ int run_softmax(const CliArgs& args, Cli& cli) {
   const auto list = requested_problems(args);
   if (!list.ok()) return fail(args, cli, list.status());
   print_broken(args, *list, cli);
-  auto names = device_names(options->device);
-  if (!names.ok()) return fail(args, cli, names.status());
-  const Status keeps = check_keeps(*options, *open_noting(*options, cli).store);
+  const auto devices = requested_devices(options->device);
+  if (!devices.ok()) return fail(args, cli, devices.status());
+  const OpenedStore opened = open_noting(*options, cli);
+  const Status keeps = check_keeps(*options, *opened.store);
   if (!keeps.ok()) return fail(args, cli, keeps);
-  if (list->problems.empty()) names->clear();  // a shard may have none; no device is opened
-  const auto reports = tune_devices(args, *options, *names, list->problems, cli);
-  if (!reports.ok()) return fail(args, cli, reports.status());
 
-  double elapsed_s = 0;
-  bool all_done = reports->size() == names->size() && list->broken.empty(), interrupted = false;
-  Json rows = Json::array();
-  for (const auto& [device, report, searches] : *reports) {
-    elapsed_s += report.elapsed_s;
-    interrupted = interrupted || report.interrupted;
-    for (std::size_t i = 0; i < report.outcomes.size(); ++i) {
-      all_done = all_done && is_done(report.outcomes[i]);
-      rows.push_back(problem_json(device, report.outcomes[i]));
-      if (args.explain_search) rows.back()["search"] = searches[i];
-    }
+  Supervision what = supervision_of(args, *options, *devices, *list, *opened.store, cli);
+  Display display(args, what, cli);
+  what.progress = [&](std::size_t share, const TuneProgress& progress) {
+    display.show(share, progress);
+  };
+  what.note = [&](std::size_t share, const std::string& text) { display.note(share, text); };
+  if (args.explain_search) {
+    what.explain = [&](std::size_t share, const SearchEvent& event) {
+      display.explain(share, event);
+    };
   }
+  SupervisedReport report = supervise(what);
+  display.clear();
+  const Status nothing_ran = why_nothing_ran(report);
+  if (!nothing_ran.ok()) return fail(args, cli, nothing_ran);
+
+  const std::vector<Row> rows = rows_of(what, report, display);
   if (args.json) {
-    print_json(cli.out, {{"problems", rows},
+    Json problems = Json::array();
+    for (const Row& row : rows) {
+      problems.push_back(problem_json(row.device, row.outcome));
+      if (args.explain_search) problems.back()["search"] = row.search;
+    }
+    print_json(cli.out, {{"problems", problems},
                          {"broken_lines", broken_json(*list)},
-                         {"elapsed_s", elapsed_s},
-                         {"interrupted", interrupted}});
-  } else if (!list->problems.empty()) {
-    print_table(*reports, cli);
+                         {"elapsed_s", report.elapsed_s},
+                         {"interrupted", report.interrupted},
+                         {"workers", workers_json(what, report)}});
+  } else if (!rows.empty()) {
+    print_table(rows, cli);
   }
-  print_summary(*reports, elapsed_s, args.json, cli);
-  return all_done ? kExitDone : kExitSomeFailed;
+  print_summary(rows, report.elapsed_s, args.json, cli);
+  const bool all_done =
+      std::all_of(rows.begin(), rows.end(), [](const Row& row) { return is_done(row.outcome); });
+  return all_done && list->broken.empty() ? kExitDone : kExitSomeFailed;
 }
 
 }  // namespace rowsmith

@@ -174,6 +174,9 @@ class Grammar {
     softmax->add_option("--family", args_.families, "Only these families, and the default")
         ->delimiter(',')
         ->check(CLI::IsMember(family_names()));
+    CLI::App* worker = app_.add_subcommand("worker", "Runs candidates for softmax");
+    worker->group("");  // in no help
+    worker->callback([this] { command_ = run_worker; });
     CLI::App* bench =
         add("bench", "Time stored winners again; says which no longer hold", run_bench);
     add_problem_list(bench);
@@ -245,7 +248,7 @@ class Grammar {
 }  // namespace
 
 int tune_cli(const std::vector<std::string>& args, std::ostream& out, std::ostream& err,
-             const std::function<bool()>& stop) {
+             const std::function<bool()>& stop, const std::string& program) {
   Grammar grammar;
   try {
     grammar.app().parse(std::vector<std::string>(args.rbegin(), args.rend()));  // last first
@@ -257,7 +260,7 @@ int tune_cli(const std::vector<std::string>& args, std::ostream& out, std::ostre
     return kExitUsage;
   }
   const bool terminal = &err == &std::cerr && isatty(STDERR_FILENO) != 0;
-  Cli cli{out, err, stop, terminal};
+  Cli cli{out, err, stop, terminal, program};
   return grammar.run(cli);
 }
 

@@ -21,8 +21,9 @@ enum ExitStatus {
 
 // Runs `tune` with `args` (without the program's name). Results go to `out`, everything else to
 // `err`; with --json `out` holds one JSON document. `stop` may be empty; once it answers true the
-// command ends early and keeps what finished.
+// command ends early and keeps what finished. `program` is a file that runs this function with its
+// arguments: `softmax` starts it, as `tune worker`, to run candidates in.
 int tune_cli(const std::vector<std::string>& args, std::ostream& out, std::ostream& err,
-             const std::function<bool()>& stop);
+             const std::function<bool()>& stop, const std::string& program);
 
 }  // namespace rowsmith

@@ -20,6 +20,7 @@ void on_signal(int signal) {
 int main(int argc, char** argv) {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
-  return rowsmith::tune_cli({argv + 1, argv + argc}, std::cout, std::cerr,
-                            [] { return interrupted != 0; });
+  return rowsmith::tune_cli(
+      {argv + 1, argv + argc}, std::cout, std::cerr, [] { return interrupted != 0; },
+      "/proc/self/exe");
 }
