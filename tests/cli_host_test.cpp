@@ -3,6 +3,7 @@
 // `tune` from start to end on the host device: what is tuned is kept and explained; what cannot be
 // tuned is told apart; and another architecture's kernels are compiled ahead.
 
+#include "tests/support/tune_program.h"
 #include "tuner/tune_cli.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +33,7 @@ class CliHost : public ::testing::Test {
     std::istringstream words(line + " --json --cache " + cache_);
     const std::vector<std::string> args{std::istream_iterator<std::string>(words), {}};
     std::ostringstream out, err;
-    const int status = tune_cli(args, out, err, stop, ROWSMITH_TUNE_PROGRAM);
+    const int status = tune_cli(args, out, err, stop, testing::tune_program());
     report_ = json::parse(out.str());
     return status;
   }

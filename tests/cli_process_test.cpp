@@ -3,6 +3,7 @@
 // `tune softmax` as users run it, interrupted and killed at inconvenient moments: what finished is
 // in the cache, and no process is left behind.
 #include "tests/support/cache_fixture.h"
+#include "tests/support/tune_program.h"
 #include "tuner/tune_cli.h"
 
 #include <fcntl.h>
@@ -24,11 +25,11 @@ namespace {
 using nlohmann::json;
 
 // The built program, its stdout and stderr in pipes.
-class CliProcess : public ::testing::Test {
+class CliHostProcess : public ::testing::Test {
  protected:
   // Orphans become ours, so that their end can be waited for.
-  CliProcess() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
-  ~CliProcess() override {
+  CliHostProcess() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+  ~CliHostProcess() override {
     for (const int fd : {out_, err_}) {
       if (fd >= 0) ::close(fd);
     }
@@ -49,7 +50,8 @@ class CliProcess : public ::testing::Test {
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, err[1], STDERR_FILENO);
-    EXPECT_EQ(::posix_spawn(&tune_, ROWSMITH_TUNE_PROGRAM, &actions, nullptr, argv.data(), environ),
+    EXPECT_EQ(::posix_spawn(&tune_, testing::tune_program().c_str(), &actions, nullptr, argv.data(),
+                            environ),
               0);
     posix_spawn_file_actions_destroy(&actions);
     ::close(out[1]);
@@ -104,7 +106,7 @@ class CliProcess : public ::testing::Test {
 
 constexpr const char* kThree = "softmax --device host -S 2 -H 33,64,65 -d f16 --effort quick";
 
-TEST_F(CliProcess, TerminatedItKeepsWhatFinishedAndExitsOne) {
+TEST_F(CliHostProcess, TerminatedItKeepsWhatFinishedAndExitsOne) {
   start(kThree);
   ASSERT_TRUE(wait_for_line("[2/3]"));
   const pid_t candidates = worker();
@@ -125,7 +127,7 @@ TEST_F(CliProcess, TerminatedItKeepsWhatFinishedAndExitsOne) {
   EXPECT_EQ(second["problems"][2]["status"], "tuned");
 }
 
-TEST_F(CliProcess, KilledItLeavesNoWorkerBehindAndLosesTheProblemInHandAtMost) {
+TEST_F(CliHostProcess, KilledItLeavesNoWorkerBehindAndLosesTheProblemInHandAtMost) {
   start(kThree);
   ASSERT_TRUE(wait_for_line("[2/3]"));
   const pid_t candidates = worker();
@@ -136,7 +138,7 @@ TEST_F(CliProcess, KilledItLeavesNoWorkerBehindAndLosesTheProblemInHandAtMost) {
   EXPECT_GE(winners(), 1u);
 }
 
-TEST_F(CliProcess, AKilledWorkerIsReplacedAndTheListGoesOn) {
+TEST_F(CliHostProcess, AKilledWorkerIsReplacedAndTheListGoesOn) {
   start(kThree);
   ASSERT_TRUE(wait_for_line("[2/3]"));
   ASSERT_EQ(::kill(worker(), SIGKILL), 0);
@@ -157,14 +159,15 @@ TEST_F(CliProcess, AKilledWorkerIsReplacedAndTheListGoesOn) {
       << hit;
 }
 
-TEST_F(CliProcess, AWorkerWithoutARequestEndsByItself) {
+TEST_F(CliHostProcess, AWorkerWithoutARequestEndsByItself) {
   std::vector<std::string> words = {"tune", "worker"};
   char* argv[] = {words[0].data(), words[1].data(), nullptr};
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  ASSERT_EQ(::posix_spawn(&tune_, ROWSMITH_TUNE_PROGRAM, &actions, nullptr, argv, environ), 0);
+  ASSERT_EQ(
+      ::posix_spawn(&tune_, testing::tune_program().c_str(), &actions, nullptr, argv, environ), 0);
   posix_spawn_file_actions_destroy(&actions);
   EXPECT_EQ(end_of(tune_), kExitUsage);
 }

@@ -2,6 +2,7 @@
 //
 // `tune` without a GPU or a compiler: arguments, exit statuses, and the commands that only look.
 
+#include "tests/support/tune_program.h"
 #include "tuner/cli_problem_list.h"
 #include "tuner/tune_cli.h"
 
@@ -35,7 +36,7 @@ class Cli : public ::testing::Test {
     std::istringstream words(line);
     const std::vector<std::string> args{std::istream_iterator<std::string>(words), {}};
     std::ostringstream out, err;
-    const int status = tune_cli(args, out, err, nullptr, ROWSMITH_TUNE_PROGRAM);
+    const int status = tune_cli(args, out, err, nullptr, testing::tune_program());
     out_ = out.str();
     err_ = err.str();
     return status;

@@ -114,6 +114,15 @@ TEST_F(DispatcherTest, ATuningThatThrowsDoesNotEscape) {
   EXPECT_EQ(serve(64), entry(config(0)));
 }
 
+TEST_F(DispatcherTest, ATuningThatLosesTheDeviceReturnsThatAndLaunchesNoMore) {
+  open(OnMiss::kTune, [](const Session&, const Problem&, int) {
+    return Status(Code::kDeviceLost, "illegal address");
+  });
+  EXPECT_EQ(softmax(100).to_string(), "device lost: illegal address");
+  EXPECT_TRUE(device_->launches().empty());
+  EXPECT_TRUE(session_.store->list().value().empty());
+}
+
 TEST_F(DispatcherTest, WhileOneThreadTunesOthersAreServedTheDefault) {
   open(OnMiss::kTune, [this](const Session&, const Problem& asked, int) {
     // A second thread asks for the same problem in the middle of the first one's tuning.

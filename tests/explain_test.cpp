@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `tune softmax --explain-search`: how each decision reads, and that all of them are told in order.
+#include "tests/support/tune_program.h"
 #include "tuner/cli_commands.h"
 #include "tuner/tune_cli.h"
 
@@ -93,7 +94,7 @@ class ExplainSearch : public ::testing::Test {
     args.push_back(cache_);
     args.insert(args.end(), more.begin(), more.end());
     std::ostringstream out, err;
-    EXPECT_EQ(tune_cli(args, out, err, {}, ROWSMITH_TUNE_PROGRAM), kExitDone) << err.str();
+    EXPECT_EQ(tune_cli(args, out, err, {}, testing::tune_program()), kExitDone) << err.str();
     return out.str();
   }
   std::string cache_;
