@@ -115,7 +115,10 @@ void WorkerLane::start() {
   on_device_.clear();
   heard_at_s_ = what_.now_s();
   auto started = WorkerProcess::start(what_.program, what_.arguments, to_line(request));
-  if (!started.ok()) return start_failed(started.status());
+  if (!started.ok()) {
+    start_failure_ = started.status();
+    return start_failed(start_failure_);
+  }
   ++report_.started;
   worker_.emplace(std::move(*started));
 }
