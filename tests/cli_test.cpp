@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 namespace rowsmith {
@@ -328,20 +329,30 @@ struct WrongVariable {
   }
 };
 
+// A variable as a test wants it, and afterwards as it was.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* const before = std::getenv(name)) before_ = before;
+    value == nullptr ? unsetenv(name) : setenv(name, value, 1);
+  }
+  ~Variable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* const name_;
+  std::optional<std::string> before_;
+};
+
 class CliDoctor : public Cli, public ::testing::WithParamInterface<WrongVariable> {};
 
 TEST_P(CliDoctor, NamesTheVariableThatLeadsNowhere) {
   const WrongVariable& wrong = GetParam();
-  const char* const before = std::getenv(wrong.name);
-  const std::string kept = before == nullptr ? "" : before;
-  setenv(wrong.name, wrong.value, 1);
+  const Variable directory("ROWSMITH_CACHE_DIR", nullptr);
+  const Variable variable(wrong.name, wrong.value);
   const bool by_cache = std::string(wrong.name) == "XDG_CACHE_HOME";
   const int status = tune(by_cache ? "doctor --json" : "doctor --json --cache " + path("cache"));
-  if (before == nullptr) {
-    unsetenv(wrong.name);
-  } else {
-    setenv(wrong.name, kept.c_str(), 1);
-  }
   EXPECT_EQ(status, kExitSomeFailed);
   const auto problems = json()["problems"];
   bool named = false;
