@@ -274,5 +274,17 @@ TEST(Search, TellsWhichFinalistsLeaveAndThatTheTimeIsUp) {
   EXPECT_EQ(last, std::vector<std::string>{"stopped"});
 }
 
+TEST(Search, HasTheNextBestLeadWhereTheLeaderIsRejected) {
+  Bench bench({100, 60, 70, 65});
+  EXPECT_FALSE(bench.search().leader());
+  bench.run(9);  // three samples each of the first three
+  EXPECT_EQ(bench.search().leader(), 1u);
+  bench.search().reject(1);
+  EXPECT_EQ(bench.search().leader(), 2u);
+  EXPECT_EQ(bench.search().best_ns(), 70);
+  bench.run(3);
+  EXPECT_EQ(bench.search().leader(), 3u);
+}
+
 }  // namespace
 }  // namespace rowsmith

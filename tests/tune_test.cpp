@@ -144,6 +144,7 @@ TEST_F(TuneTest, ExplainsTheSearchFromRanksToVerdict) {
   TuneSettings explaining = settings();
   explaining.explain = [&](const SearchEvent& event) { events.push_back(event); };
   takes(other(3), 700);
+  takes(other(1), 600);
   does(other(1), Fault::kDropsNan);
   tune_with(explaining);
   std::map<SearchEvent::Kind, std::size_t> counts;

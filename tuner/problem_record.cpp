@@ -52,7 +52,7 @@ void ProblemTuner::fill_evidence(Evidence& evidence, const Search::Verdict& verd
   evidence.spread_ns = std::llround(median_absolute_deviation(samples));
   evidence.samples = static_cast<std::int64_t>(samples.size());
   evidence.default_config = to_string(chosen_.configs[chosen_.default_index]);
-  if (!search_->samples(chosen_.default_index).empty()) {
+  if (candidates_[chosen_.default_index].verified) {
     evidence.default_ns = whole_ns(median_ns(chosen_.default_index));
   }
   if (verdict.runner_up) {
@@ -84,6 +84,7 @@ std::string ProblemTuner::policy() const {
   } else {
     text = std::string(arena_->cold() ? "cold L2" : "warm L2") + ", graph replay over " +
            std::to_string(arena_->slots()) + (arena_->slots() == 1 ? " buffer" : " buffers");
+    if (arena_->sweep().bytes() > 0) text += ", swept before each";
   }
   if (outcome_.problem.layout.in_place) text += ", in place on earlier results";
   if (!compared_.empty()) text += "; compared with generic: " + compared_;

@@ -95,7 +95,12 @@ void ProblemTuner::begin_builds() {
     };
     legal.erase(std::stable_partition(legal.begin(), legal.end(), wanted), legal.end());
   }
-  chosen_ = choose_candidates(legal, standard, plan_.candidates);
+  std::size_t most = plan_.candidates;
+  if (plan_.compile_s > 0) {
+    const double afforded = plan_.compile_s / compile_s(problem, facts_, standard);
+    most = std::clamp(static_cast<std::size_t>(afforded), most / 2, most);
+  }
+  chosen_ = choose_candidates(legal, standard, most);
   candidates_.resize(chosen_.configs.size());
   search_.emplace(plan_.search, candidates_.size(), chosen_.default_index);
   if (settings_.explain) {
@@ -189,7 +194,26 @@ void ProblemTuner::take_sample(const Search::Step& step) {
   if (step.stage == Search::Stage::kScreening &&
       (next.candidate != step.candidate || next.stage != step.stage)) {
     candidate.watch.reset();
+    verify_leader();
   }
+}
+
+// Before a time cuts others, its results must be right.
+void ProblemTuner::verify_leader() {
+  while (!ended_ && search_->leader() && !candidates_[*search_->leader()].verified) {
+    const bool last = search_->next().stage != Search::Stage::kScreening;
+    if (!verify(*search_->leader()) && last) return search_again("the fastest was dropped");
+  }
+}
+
+bool ProblemTuner::verify(std::size_t i) {
+  Candidate& candidate = candidates_[i];
+  if (!candidate.verified) {
+    const Status status = verifier_->check(candidate.plan);
+    candidate.verified = status.ok();
+    if (!status.ok()) reject(i, status);
+  }
+  return candidate.verified;
 }
 
 Status ProblemTuner::take_build(std::size_t i) {
@@ -235,7 +259,6 @@ void ProblemTuner::search_again(std::string why) {
 
 Status ProblemTuner::start_screening(std::size_t i) {
   Candidate& candidate = candidates_[i];
-  if (Status verified = verifier_->check(candidate.plan); !verified.ok()) return verified;
   Result<Stopwatch> watch =
       Stopwatch::make(*session_.device, candidate.plan, *arena_, plan_.stopwatch);
   if (!watch.ok()) return watch.status();
@@ -253,6 +276,7 @@ void ProblemTuner::enter_finals() {
   for (std::size_t at = 0; at < finalists.size() && !ended_; ++at) {
     const std::size_t i = finalists[at];
     if (statuses[at].ok()) {
+      if (!verify(i)) continue;
       Result<Stopwatch> watch =
           Stopwatch::make(*session_.device, candidates_[i].plan, *arena_, plan_.stopwatch);
       statuses[at] = watch.status();
@@ -293,7 +317,7 @@ bool ProblemTuner::confirm(std::size_t i) {
     }
     status = compare_with_generic(device, candidates_[i].plan,
                                   make_plan(outcome_.problem, facts_, generic, *kernel), *arena_,
-                                  plan_.compare_bytes, &compared_);
+                                  plan_.compare_bytes, threads_, &compared_);
   }
   if (!status.ok()) reject(i, status);
   return status.ok();

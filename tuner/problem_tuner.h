@@ -28,6 +28,7 @@ class ProblemTuner {
   // A candidate, once it is built with its plan, and with its stopwatch while it is being timed.
   struct Candidate {
     bool built = false;
+    bool verified = false;
     LaunchPlan plan;
     std::optional<Stopwatch> watch;
   };
@@ -38,6 +39,8 @@ class ProblemTuner {
   bool measure_floor();
   void search_best();
   void take_sample(const Search::Step& step);
+  void verify_leader();
+  bool verify(std::size_t i);
   Status take_build(std::size_t i);
   bool spills(std::size_t i) const;
   Status why_dropped(std::size_t spiller) const;

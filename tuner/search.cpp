@@ -61,9 +61,12 @@ void Search::report(double ns) {
     tell_cut(order_[position_], first ? Rule::kFirstSample : Rule::kLeastSample,
              least(candidate.screening), limit(candidate));
     end_screening_of_current();
-  } else if (candidate.screening.size() >= options_.screen_samples) {
+  } else if (screened_whole(candidate)) {
     const double middle = median(candidate.screening);
-    best_ = best_ == 0 ? middle : std::min(best_, middle);
+    if (!leader_ || middle < best_) {
+      leader_ = order_[position_];
+      best_ = middle;
+    }
     SearchEvent event;
     event.kind = SearchEvent::Kind::kScreened;
     event.candidate = order_[position_];
@@ -76,6 +79,7 @@ void Search::report(double ns) {
 
 void Search::reject(std::size_t candidate) {
   candidates_[candidate].rejected = true;
+  if (leader_ == candidate) find_leader();
   if (stage_ == Stage::kScreening) settle_screening();
   if (stage_ == Stage::kFinals) settle_finals();
 }
@@ -84,6 +88,7 @@ void Search::restart(std::string why) {
   for (Candidate& candidate : candidates_) candidate = Candidate{{}, {}, candidate.rejected, false};
   stage_ = Stage::kScreening;
   position_ = round_ = 0;
+  leader_.reset();
   best_ = 0;
   finalists_.clear();
   SearchEvent event;
@@ -135,6 +140,22 @@ bool Search::beyond_cut(const Candidate& candidate) const {
 double Search::limit(const Candidate& candidate) const {
   const bool first = candidate.screening.size() == 1;
   return best_ * (first ? options_.first_cut : options_.screen_cut);
+}
+
+bool Search::screened_whole(const Candidate& candidate) const {
+  return candidate.screening.size() >= options_.screen_samples;
+}
+
+void Search::find_leader() {
+  leader_.reset();
+  best_ = 0;
+  for (const std::size_t i : order_) {
+    if (!stands(i) || !screened_whole(candidates_[i])) continue;
+    const double middle = median(candidates_[i].screening);
+    if (leader_ && middle >= best_) continue;
+    leader_ = i;
+    best_ = middle;
+  }
 }
 
 void Search::end_screening_of_current() {
@@ -227,7 +248,7 @@ std::vector<std::size_t> Search::contenders() const {
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     if (!stands(i) || samples(i).empty()) continue;
     standing.push_back(i);
-    if (candidates_[i].screening.size() >= options_.screen_samples) complete.push_back(i);
+    if (screened_whole(candidates_[i])) complete.push_back(i);
   }
   return complete.empty() ? standing : complete;
 }

@@ -70,6 +70,8 @@ class Search {
 
   // The candidates that take part in the finals, default included; empty while screening.
   const std::vector<std::size_t>& finalists() const { return finalists_; }
+  // Whose time the cuts are relative to: the best that was screened to the end and stands.
+  std::optional<std::size_t> leader() const { return leader_; }
   // Screened to the end, cut or rejected.
   std::size_t screened() const;
   // The time of the best so far, for progress: cheap at any time, unlike verdict(). nullopt before
@@ -99,6 +101,8 @@ class Search {
   bool stands(std::size_t candidate) const;
   bool beyond_cut(const Candidate& candidate) const;
   void end_screening_of_current();
+  bool screened_whole(const Candidate& candidate) const;
+  void find_leader();
   void settle_screening();
   void start_finals();
   void settle_finals();
@@ -124,7 +128,8 @@ class Search {
   std::vector<std::size_t> order_;  // of the screening: the default first
   std::size_t position_ = 0;        // in order_, then in finalists_
   std::size_t round_ = 0;
-  double best_ = 0;  // smallest screening median; 0 before the first
+  std::optional<std::size_t> leader_;
+  double best_ = 0;  // the leader's screening median; 0 before the first
   std::vector<std::size_t> finalists_;
 };
 
