@@ -95,9 +95,10 @@ void ProblemTuner::begin_builds() {
     };
     legal.erase(std::stable_partition(legal.begin(), legal.end(), wanted), legal.end());
   }
-  chosen_ = choose_candidates(legal, standard, plan_.candidates);
+  neighbours_ = find_neighbours(session_, problem);
+  chosen_ = choose_candidates(legal, standard, plan_.candidates, neighbours_.configs());
   candidates_.resize(chosen_.configs.size());
-  search_.emplace(plan_.search, candidates_.size(), chosen_.default_index);
+  search_.emplace(plan_.search, candidates_.size(), chosen_.default_index, chosen_.kept);
   if (settings_.explain) {
     search_->on_event([this](SearchEvent event) { explain(std::move(event)); });
   }
