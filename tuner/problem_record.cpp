@@ -111,6 +111,7 @@ void ProblemTuner::show_progress() const {
   TuneProgress progress;
   progress.problem = settings_.problem_index;
   progress.problems = settings_.problem_count;
+  progress.in_hand = outcome_.problem;
   progress.candidate = search_->screened();
   progress.candidates = candidates_.size();
   progress.floor_ns = floor_ns_;
@@ -124,6 +125,7 @@ void ProblemTuner::show_progress() const {
 void ProblemTuner::explain(SearchEvent event) const {
   if (!settings_.explain) return;
   event.problem = settings_.problem_index;
+  event.in_hand = outcome_.problem;
   event.config = to_string(chosen_.configs[event.candidate]);
   event.is_default = event.candidate == chosen_.default_index;
   settings_.explain(event);
