@@ -117,6 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{"softmax -S 1 -H 8 -d f32 --shard 5/4", "--shard: shard i/n: '5' is outside 1 to 4"},
         Misuse{"softmax -S 1 -H 8 -d f32 --shard 1/0", "'0' is outside 1 to 100000"},
         Misuse{"softmax -S 1 -H 8 -d f32 --shard 2", "--shard: '2' is not a shard such as 3/8"},
+        Misuse{"softmax -S 1 -H 8 -d f32 --buckets --shard 1/2", "--shard excludes --buckets"},
         Misuse{"softmax -S 1 -H 8 -d f32 --effort hard", "--effort: 'hard' is not quick"},
         Misuse{"softmax -S 1 -H 8 -d f32 --budget 30", "--budget: '30' is not a time"},
         Misuse{"softmax -S 1 -H 8 -d f32 --budget 0s", "--budget: '0s' is not above zero"},

@@ -311,6 +311,18 @@ TEST(ChooseCandidates, KeepsRankTheDefaultAndAPlaceForEachFamily) {
   EXPECT_EQ(choose_candidates({b1}, generic, 2).configs, (std::vector<Config>{generic, b1}));
 }
 
+TEST(ChooseCandidates, TakesThoseToKeepBesideTheCapWhereTheyAreRanked) {
+  const Config a1{"a", {{"n", "1"}}}, a2{"a", {{"n", "2"}}}, a3{"a", {{"n", "3"}}},
+      b1{"b", {{"n", "1"}}}, other{"c", {{"n", "1"}}};
+  const std::vector<Config> ranked{a1, a2, a3, b1};
+  const Candidates kept = choose_candidates(ranked, a1, 2, {a3, other});
+  EXPECT_EQ(kept.configs, (std::vector<Config>{a1, a3, b1}));
+  EXPECT_EQ(kept.kept, std::vector<std::size_t>{1});
+  const Candidates shifted = choose_candidates({a2, a3}, a1, 2, {a3});  // the default comes first
+  EXPECT_EQ(shifted.configs, (std::vector<Config>{a1, a2, a3}));
+  EXPECT_EQ(shifted.kept, std::vector<std::size_t>{2});
+}
+
 TEST(TuningLock, IsHeldByOneAtATimeAndByEachDeviceAlone) {
   char pattern[] = "/tmp/rowsmith-lock-test-XXXXXX";
   const std::string directory = ::mkdtemp(pattern);

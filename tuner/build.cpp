@@ -178,7 +178,7 @@ const Binary* CandidateBuilds::compiled_alone(std::size_t i) {
 }
 
 Candidates choose_candidates(const std::vector<Config>& ranked, const Config& standard,
-                             std::size_t cap) {
+                             std::size_t cap, const std::vector<Config>& kept) {
   std::set<std::string> families_left;
   for (const Config& config : ranked) {
     if (config.family != generic_config().family) families_left.insert(config.family);
@@ -189,14 +189,16 @@ Candidates choose_candidates(const std::vector<Config>& ranked, const Config& st
   bool has_default = false;
   for (const Config& config : ranked) {
     const bool is_default = config == standard;
+    const bool is_kept = std::find(kept.begin(), kept.end(), config) != kept.end();
     const bool first_of_family = families_left.count(config.family) > 0;
     // Places are kept for the families that are still to come.
     const bool fits = first_of_family ? others > 0 : others > families_left.size();
-    if (!is_default && !fits) continue;
+    if (!is_default && !is_kept && !fits) continue;
+    if (is_kept) chosen.kept.push_back(chosen.configs.size());
     if (is_default) {
       has_default = true;
       chosen.default_index = chosen.configs.size();
-    } else {
+    } else if (!is_kept) {
       --others;
     }
     families_left.erase(config.family);
@@ -205,6 +207,7 @@ Candidates choose_candidates(const std::vector<Config>& ranked, const Config& st
   if (!has_default) {
     chosen.configs.insert(chosen.configs.begin(), standard);
     chosen.default_index = 0;
+    for (std::size_t& i : chosen.kept) ++i;
   }
   return chosen;
 }

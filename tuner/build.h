@@ -76,12 +76,14 @@ double compile_s(const Problem& problem, const DeviceFacts& facts, const Config&
 
 // The configs that a search of at most `cap` tries, in order of rank, and where the default stands
 // among them. The best of each family is among them, since ranks of different families are guesses
-// of different people; generic only where nothing else is left or it is the default.
+// of different people; generic only where nothing else is left or it is the default. What of `kept`
+// is ranked comes beside the cap.
 struct Candidates {
   std::vector<Config> configs;
   std::size_t default_index = 0;
+  std::vector<std::size_t> kept;  // where those of `kept` stand
 };
 Candidates choose_candidates(const std::vector<Config>& ranked, const Config& standard,
-                             std::size_t cap);
+                             std::size_t cap, const std::vector<Config>& kept = {});
 
 }  // namespace rowsmith

@@ -117,37 +117,38 @@ Result<std::vector<DeviceReport>> tune_devices(const CliArgs& args, RuntimeOptio
   double spent_s = 0;
   for (const std::string& name : names) {
     TuneRequest request;
-    std::size_t explained = problems.size();  // none yet
+    std::size_t explained = std::string::npos;  // none yet
     request.problems = problems;
     request.effort = args.effort;
     request.retune = args.retune;
+    request.buckets = args.buckets;
     request.families = args.families;
     // A budget of 0 would mean none: a spent one becomes a sliver, which skips what is left.
     if (args.budget_s > 0) request.budget_s = std::max(args.budget_s - spent_s, 1e-3);
     options.device = name;
     Progress bar(cli.err, cli.terminal);
-    std::vector<Json> searches(problems.size(), Json::array());
+    std::vector<Json> searches;
     if (args.explain_search) {
       request.explain = [&](const SearchEvent& event) {
         if (args.json) {
+          if (event.problem >= searches.size()) searches.resize(event.problem + 1, Json::array());
           searches[event.problem].push_back(explain_json(event));
           return;
         }
         bar.finish();
         if (std::exchange(explained, event.problem) != event.problem) {
-          cli.out << short_name(problems[event.problem]) << '\n';
+          cli.out << short_name(event.in_hand) << '\n';
         }
         cli.out << explain_line(event) << '\n';
       };
     }
     auto report = tune(
         options, request,
-        [&](const TuneProgress& progress) {
-          bar.update(progress, short_name(problems[progress.problem]));
-        },
+        [&](const TuneProgress& progress) { bar.update(progress, short_name(progress.in_hand)); },
         cli.stop);
     if (!report.ok()) return report.status();
     spent_s += report->elapsed_s;
+    searches.resize(report->outcomes.size(), Json::array());
     const bool interrupted = report->interrupted;
     reports.push_back({name, std::move(report).value(), std::move(searches)});
     if (interrupted) break;

@@ -100,9 +100,10 @@ void ProblemTuner::begin_builds() {
     const double afforded = plan_.compile_s / compile_s(problem, facts_, standard);
     most = std::clamp(static_cast<std::size_t>(afforded), most / 2, most);
   }
-  chosen_ = choose_candidates(legal, standard, most);
+  neighbours_ = find_neighbours(session_, problem);
+  chosen_ = choose_candidates(legal, standard, most, neighbours_.configs());
   candidates_.resize(chosen_.configs.size());
-  search_.emplace(plan_.search, candidates_.size(), chosen_.default_index);
+  search_.emplace(plan_.search, candidates_.size(), chosen_.default_index, chosen_.kept);
   if (settings_.explain) {
     search_->on_event([this](SearchEvent event) { explain(std::move(event)); });
   }

@@ -56,6 +56,7 @@ class ProblemTuner {
   void record(const Search::Verdict& verdict);
   void log_candidates() const;
   void fill_evidence(Evidence& evidence, const Search::Verdict& verdict) const;
+  Reuse reuse_of(const std::optional<WinnerRecord>& neighbour, std::size_t winner) const;
   std::string policy() const;
 
   void reject(std::size_t i, const Status& why);
@@ -82,6 +83,7 @@ class ProblemTuner {
   int threads_ = 1;
   TuneOutcome outcome_;
   bool ended_ = false;
+  Neighbours neighbours_;
   Candidates chosen_;
   std::optional<std::size_t> generic_;  // among the builds, unless it is loaded already
   std::optional<CandidateBuilds> builds_;

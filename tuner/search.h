@@ -8,9 +8,10 @@
 // 70 times the best. The best is the smallest *median* of a candidate screened to the end, never a
 // single sample: one far-too-fast outlier must not cut everybody else.
 //
-// Finals. The best few and the default are timed in turn, round after round, the order reversed
-// every other round, so that drift of the clock falls on all alike; rounds are compared as ratios.
-// A finalist that is slower beyond the noise leaves early.
+// Finals. The best few, the default and those that are to be compared whatever their screening says
+// (winners of other S: what they cost here decides where they may serve) are timed in turn, round
+// after round, the order reversed every other round, so that drift of the clock falls on all alike;
+// rounds are compared as ratios. A finalist that is slower beyond the noise leaves early.
 //
 // Verdict. The default stays unless a candidate is faster beyond the noise and the margin. Where
 // several are equal within the noise the one of the best rank wins, so that two runs agree.
@@ -43,8 +44,10 @@ struct SearchOptions {
 
 class Search {
  public:
-  // Candidates are 0 .. count - 1 by rank. Requires default_index < count.
-  Search(const SearchOptions& options, std::size_t count, std::size_t default_index);
+  // Candidates are 0 .. count - 1 by rank. Those in `kept` reach the finals beside the others,
+  // unless they fail or are beyond the first cut. Requires default_index < count.
+  Search(const SearchOptions& options, std::size_t count, std::size_t default_index,
+         const std::vector<std::size_t>& kept = {});
 
   // Is told every decision as it is taken, but for verdicts, which change nothing. May be empty.
   void on_event(std::function<void(SearchEvent)> sink) { sink_ = std::move(sink); }
@@ -80,6 +83,10 @@ class Search {
   // Samples of the candidate: of the finals where it was in them, else of the screening.
   const std::vector<double>& samples(std::size_t candidate) const;
 
+  // The time of `a` over that of `b`: by the rounds of the finals that both have, or, of a
+  // candidate that was cut before, by the screening. nullopt = not measured.
+  std::optional<double> ratio(std::size_t a, std::size_t b) const;
+
   struct Verdict {
     std::size_t winner = 0;
     std::optional<std::size_t> runner_up;
@@ -95,6 +102,7 @@ class Search {
  private:
   struct Candidate {
     std::vector<double> screening, finals;
+    bool kept = false;
     bool rejected = false;
     bool out = false;  // cut, or dropped from the finals
   };

@@ -41,6 +41,18 @@ struct TuneSettings {
 TuneOutcome tune_problem(const Session& session, const Problem& problem,
                          const TuneSettings& settings, FloorMeter& floor);
 
+// The session's records that differ from the problem in S at most and might serve it, S ascending.
+// Codes of WinnerStore::find_same_cols.
+Result<std::vector<WinnerRecord>> find_valid_same_cols(const Session& session,
+                                                       const Problem& problem);
+
+// Of these the nearest in S on either side, its own S left out.
+struct Neighbours {
+  std::optional<WinnerRecord> below, above;
+  std::vector<Config> configs() const;
+};
+Neighbours find_neighbours(const Session& session, const Problem& problem);
+
 // The session's record of exactly this problem, if it may serve: its family is as it was, its
 // config is legal on the device. Codes of WinnerStore::find.
 Result<std::optional<WinnerRecord>> find_valid(const Session& session, const Problem& problem);

@@ -24,6 +24,9 @@ struct TuneRequest {
   Effort effort = Effort::kStandard;
   double budget_s = 0;  // for all problems together; 0 = no limit
   bool retune = false;  // also problems that have a valid exact record
+  // Also the S between those listed where it takes a winner more: until of each (dtypes, H, layout)
+  // any S in between is served at a measured loss of 5 % or by a winner within a factor of two.
+  bool buckets = false;
   // Only these families, and the default; empty = all.
   std::vector<std::string> families;
   int compile_threads = 0;  // 0 = the machine's cores
@@ -45,13 +48,14 @@ struct TuneOutcome {
 const char* to_string(TuneOutcome::State state) noexcept;
 
 struct TuneProgress {
-  std::size_t problem = 0, problems = 0;      // index of the problem in hand, and how many
+  std::size_t problem = 0, problems = 0;  // index of the problem in hand, and how many so far
+  Problem in_hand;
   std::size_t candidate = 0, candidates = 0;  // timed so far, and how many will be
   std::int64_t best_ns = 0, default_ns = 0, floor_ns = 0;
 };
 
 struct TuneReport {
-  std::vector<TuneOutcome> outcomes;  // in the order of the request
+  std::vector<TuneOutcome> outcomes;  // in the order of the request, then what `buckets` added
   double elapsed_s = 0;
   bool interrupted = false;
 };
