@@ -2,11 +2,11 @@
 //
 // block_row: a block a row, the row in registers, one barrier.
 //
-// 1. Load the row.  2. Maximum of each warp by butterfly.  3. Exponentials relative to the warp's
-// maximum and their sum.  4. Merge the warps' (maximum, sum) parts through shared memory.
-// 5. Rescale and store.
-// Geometry: a block of kThreads (whole warps, 2 to 32) a row; shared memory: a Part a warp.
-// Traits: those of RowSlice with kLanes = kThreads, and kThreads, kMinBlocks.
+// 1. Load the row.  2. Exponentials relative to the lane's own maximum, and their sum, while the
+// warp's maximum is found.  3. The warp's sum, relative to that.  4. Merge the warps' (maximum,
+// sum) parts through shared memory.  5. Rescale and store. Geometry: a block of kThreads (whole
+// warps, 2 to 32) a row; shared memory: a Part a warp. Traits: those of RowSlice with kLanes =
+// kThreads, and kThreads, kMinBlocks.
 #pragma once
 
 #include "params.cuh"
@@ -27,15 +27,15 @@ ROWSMITH_DEVICE void block_row(const RowsParams& p) {
   RowSlice<C> slice;
   const Acc lane_max =
       slice.read(static_cast<const typename C::In*>(p.src) + row * p.src_stride, lane, true);  // 1
-  Part<Acc> part;
-  part.reference = Exp::reference(group_max<32>(lane_max));                      // 2
-  part.sum = group_sum<32>(slice.exponentiate(part_reference(part.reference)));  // 3
+  const Acc mine = Exp::reference(lane_max);
+  const Part<Acc> part =
+      warp_part<typename C::In>(mine, slice.exponentiate(part_reference(mine)));  // 2, 3
   const Part<Acc> whole = merge_warps<typename C::In, C::kThreads / 32>(
       part, reinterpret_cast<Part<Acc>*>(shared_base()));  // 4
   Acc scale = div_rn(out_scale<Acc>(p), whole.sum);
-  // Kept exponentials are relative to the warp's maximum; packed ones are made anew. Not by
-  // part_reference: an all -inf warp has only zeros, and exp(0 - max) may be infinite.
-  if constexpr (!C::kKeepPacked) scale = mul(scale, Exp::ratio(part.reference, whole.reference));
+  // Kept exponentials are relative to the lane's maximum; packed ones are made anew. Not by
+  // part_reference: an all -inf lane has only zeros, and exp(0 - max) may be infinite.
+  if constexpr (!C::kKeepPacked) scale = mul(scale, Exp::ratio(mine, whole.reference));
   slice.write(static_cast<typename C::Out*>(p.dst) + row * p.dst_stride, lane, true,
               whole.reference, normal_or_zero(scale));  // 5
 }

@@ -4,7 +4,7 @@
 // distributed shared memory. For rows beyond one block's registers, and for few rows.
 //
 // 1. Arrive at the cluster barrier, so that peers are known to run before they are sent anything.
-// 2. Load the slice.  3. Maximum of each warp, exponentials relative to it, their sum.
+// 2. Load the slice.  3. Each warp's part, as in block_row.
 // 4. Each warp sends its (maximum, sum) part to every block of the cluster; every warp folds all
 //    parts once they have come.  5. Rescale and store.
 // Geometry: kCluster blocks of kThreads a row; shared memory: an Arrival, and a Part a warp of the
@@ -39,15 +39,15 @@ ROWSMITH_DEVICE void cluster_row(const RowsParams& p) {
   RowSlice<C> slice;
   const Acc lane_max =
       slice.read(static_cast<const typename C::In*>(p.src) + row * p.src_stride, lane, true);  // 2
-  Part<Acc> part;
-  part.reference = Exp::reference(group_max<32>(lane_max));  // 3
-  part.sum = group_sum<32>(slice.exponentiate(part_reference(part.reference)));
+  const Acc mine = Exp::reference(lane_max);
+  const Part<Acc> part =
+      warp_part<typename C::In>(mine, slice.exponentiate(part_reference(mine)));  // 3
   cluster_wait();
   const Part<Acc> whole = merge_cluster<typename C::In, C::kThreads / 32, C::kCluster>(
       part, reinterpret_cast<Part<Acc>*>(arrival + 1), arrival, 0);  // 4
   Acc scale = div_rn(out_scale<Acc>(p), whole.sum);
   // As in block_row: by the true reference, since exp(0 - max) may be infinite.
-  if constexpr (!C::kKeepPacked) scale = mul(scale, Exp::ratio(part.reference, whole.reference));
+  if constexpr (!C::kKeepPacked) scale = mul(scale, Exp::ratio(mine, whole.reference));
   slice.write(static_cast<typename C::Out*>(p.dst) + row * p.dst_stride, lane, true,
               whole.reference, normal_or_zero(scale));  // 5
 }

@@ -53,14 +53,7 @@ struct OnlineLane {
     put(v, max_of<In, kPack>(raw));
   }
 
-  // The warp's part; every lane gets it.
-  ROWSMITH_DEVICE Part<Acc> warp_part() {
-    Part<Acc> part;
-    part.reference = group_max<32>(reference);
-    part.sum =
-        group_sum<32>(mul(sum.value(), Exp::ratio(reference, part_reference(part.reference))));
-    return part;
-  }
+  ROWSMITH_DEVICE Part<Acc> warp_part() { return rs::warp_part<In>(reference, sum.value()); }
 };
 
 }  // namespace rs

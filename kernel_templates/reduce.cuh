@@ -13,6 +13,9 @@ namespace rs {
 // butterfly adds in the same order in every lane, so all hold identical bits.
 template <int kLanes, class Acc>
 ROWSMITH_DEVICE Acc group_max(Acc value) {
+#if ROWSMITH_WARP_MAX
+  if constexpr (kLanes == 32 && sizeof(Acc) == 4) return warp_max(value);
+#endif
   ROWSMITH_UNROLL
   for (int mask = kLanes / 2; mask > 0; mask /= 2) value = max_num(value, shfl_xor(value, mask));
   return value;
@@ -38,6 +41,17 @@ using PartOf = Part<Accumulator<In>>;
 template <bool kWhole, class Acc>
 ROWSMITH_DEVICE Acc base_of(Acc reference) {
   return kWhole ? reference : part_reference(reference);
+}
+
+// The warp's part of the lanes': every lane gives the reference of its values and the sum of their
+// exponentials relative to part_reference(reference).
+template <class In>
+ROWSMITH_DEVICE PartOf<In> warp_part(Accumulator<In> reference, Accumulator<In> sum) {
+  PartOf<In> part;
+  part.reference = group_max<32>(reference);
+  const auto ratio = Exponential<In>::ratio(reference, part_reference(part.reference));
+  part.sum = group_sum<32>(mul(sum, ratio));
+  return part;
 }
 
 // The parts' sum and reference, for all lanes of the calling warp: two butterflies, whatever their

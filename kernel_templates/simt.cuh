@@ -87,6 +87,17 @@ ROWSMITH_DEVICE double shfl_xor(double value, int mask) {
 ROWSMITH_DEVICE u32 shfl_xor(u32 value, int mask) {
   return __shfl_xor_sync(0xffffffffu, value, mask);
 }
+#if __CUDA_ARCH__ >= 800
+#define ROWSMITH_WARP_MAX 1
+// The greatest of the warp's values by one integer reduction: floats whose negatives have all bits
+// but the sign flipped are ordered as integers. Where there are NaNs one of them may be the
+// greatest.
+ROWSMITH_DEVICE float warp_max(float value) {
+  const int bits = __float_as_int(value);
+  const int top = __reduce_max_sync(0xffffffffu, bits ^ (bits >> 31 & 0x7fffffff));
+  return __int_as_float(top ^ (top >> 31 & 0x7fffffff));
+}
+#endif
 // The launch's dynamic shared memory, 16-byte aligned.
 ROWSMITH_DEVICE char* shared_base() {
   extern __shared__ uint4 rowsmith_shared[];

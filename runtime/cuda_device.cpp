@@ -116,8 +116,9 @@ class CudaDevice final : public Device {
   Status fill(void* dst, unsigned char byte, std::size_t bytes) override;
   Status launch(const LaunchCall& call, CUstream_st* stream) override;
   Status run(const LaunchCall& call) override;
-  Result<std::unique_ptr<Sequence>> record(const std::vector<LaunchCall>& calls) override {
-    return record_graph(context_, calls);
+  Result<std::unique_ptr<Sequence>> record(const std::vector<LaunchCall>& calls,
+                                           const Buffer& sweep) override {
+    return record_graph(context_, calls, sweep);
   }
   Result<bool> is_capturing(CUstream_st* stream) override;
   Status check_access(const void* pointer, const char* what) override;

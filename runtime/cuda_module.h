@@ -66,6 +66,7 @@ class CudaModule final : public Module {
 
 // Captures the calls into a graph. Requires kernels of this context's device.
 Result<std::unique_ptr<Sequence>> record_graph(std::shared_ptr<CudaContext> context,
-                                               const std::vector<LaunchCall>& calls);
+                                               const std::vector<LaunchCall>& calls,
+                                               const Buffer& sweep);
 
 }  // namespace rowsmith

@@ -121,7 +121,10 @@ class Device {
   virtual Status launch(const LaunchCall& call, CUstream_st* stream) = 0;
   // Launches on the device's own stream and waits. A fault of the kernel is reported here.
   virtual Status run(const LaunchCall& call) = 0;
-  virtual Result<std::unique_ptr<Sequence>> record(const std::vector<LaunchCall>& calls) = 0;
+  // `sweep`, unless it is empty, is overwritten before each replay, outside the time: one larger
+  // than the caches leaves nothing in them of the replay before.
+  virtual Result<std::unique_ptr<Sequence>> record(const std::vector<LaunchCall>& calls,
+                                                   const Buffer& sweep) = 0;
 
   // The stream is being captured into a graph: nothing may compile, wait or allocate.
   virtual Result<bool> is_capturing(CUstream_st* stream) = 0;

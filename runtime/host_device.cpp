@@ -86,7 +86,8 @@ class FiberDevice final : public HostDevice {
   // Synchronous: whatever the stream, the work is done on return.
   Status launch(const LaunchCall& call, CUstream_st*) override { return run(call); }
   Status run(const LaunchCall& call) override;
-  Result<std::unique_ptr<Sequence>> record(const std::vector<LaunchCall>& calls) override;
+  Result<std::unique_ptr<Sequence>> record(const std::vector<LaunchCall>& calls,
+                                           const Buffer& sweep) override;
 
   Result<bool> is_capturing(CUstream_st*) override { return false; }
   Status check_access(const void* pointer, const char* what) override {
@@ -202,7 +203,8 @@ class CallList final : public Sequence {
   std::vector<Recorded> calls_;
 };
 
-Result<std::unique_ptr<Sequence>> FiberDevice::record(const std::vector<LaunchCall>& calls) {
+Result<std::unique_ptr<Sequence>> FiberDevice::record(const std::vector<LaunchCall>& calls,
+                                                      const Buffer&) {
   return std::unique_ptr<Sequence>(std::make_unique<CallList>(*this, calls));
 }
 

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -15,13 +14,6 @@ namespace rowsmith {
 namespace {
 
 constexpr std::int64_t kMaxRows = std::numeric_limits<std::int64_t>::max();
-
-// The last S that is nearer to `below` than to `above`, by ratio.
-std::int64_t midpoint(std::int64_t below, std::int64_t above) {
-  const long double root =
-      std::sqrt(static_cast<long double>(below)) * std::sqrt(static_cast<long double>(above));
-  return std::clamp(static_cast<std::int64_t>(root), below, above - 1);
-}
 
 RowRange power_of_two_bucket(std::int64_t rows) {
   const auto lo = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(rows)));
@@ -83,7 +75,7 @@ class Ladder {
       const RowRange reach = reach_of(winner.problem.rows);
       if (unusable.empty()) {
         usable_.push_back(&winner);
-      } else if (reach.lo <= rows_ && rows_ <= reach.hi) {
+      } else if (reach.holds(rows_)) {
         say("winner of " + rows_text(winner.problem.rows) + ", " + to_string(winner.config) + ": " +
             unusable);
       }
@@ -116,36 +108,42 @@ class Ladder {
     return false;
   }
 
-  // The winner nearest to S by ratio, within its reach and not past the middle to its neighbour.
+  // One of the winners around S, within what it may serve (reuse.h).
   bool nearest() {
     const auto split = std::partition_point(
         usable_.begin(), usable_.end(),
         [&](const WinnerRecord* winner) { return winner->problem.rows < rows_; });
     const WinnerRecord* below = split == usable_.begin() ? nullptr : *(split - 1);
     const WinnerRecord* above = split == usable_.end() ? nullptr : *split;
-    RowRange low{1, 0}, high{1, 0};
-    if (below != nullptr) low = {below->problem.rows + 1, reach_of(below->problem.rows).hi};
-    if (above != nullptr) high = {reach_of(above->problem.rows).lo, above->problem.rows - 1};
+    if (below == nullptr && above == nullptr) return false;
+    Shares shares{{1, 0}, {1, 0}};
     if (below != nullptr && above != nullptr) {
-      const std::int64_t middle = midpoint(below->problem.rows, above->problem.rows);
-      low.hi = std::min(low.hi, middle);
-      high.lo = std::max(high.lo, middle + 1);
+      shares = share_between(*below, *above);
+    } else if (below != nullptr) {
+      shares.below = {below->problem.rows + 1, reach_of(below->problem.rows).hi};
+    } else {
+      shares.above = {reach_of(above->problem.rows).lo, above->problem.rows - 1};
     }
-    if (low.lo <= rows_ && rows_ <= low.hi) return serve(Source::kNearest, *below, low);
-    if (high.lo <= rows_ && rows_ <= high.hi) return serve(Source::kNearest, *above, high);
-    if (below != nullptr || above != nullptr) {
+    const bool served = (shares.below.holds(rows_) && serve_near(*below, shares.below)) ||
+                        (shares.above.holds(rows_) && serve_near(*above, shares.above));
+    if (!served) {
       std::string text = "the nearest winners of this H, at";
       if (below != nullptr) text += " " + rows_text(below->problem.rows);
       if (above != nullptr) text += " " + rows_text(above->problem.rows);
       say(text + ", are further than a factor of two from " + rows_text(rows_));
     }
-    return false;
+    if (below != nullptr && above != nullptr) say(reuse_text(*below, *above));
+    return served;
+  }
+
+  bool serve_near(const WinnerRecord& winner, RowRange range) {
+    say("no winner is stored for " + rows_text(rows_) + " itself");
+    return serve(Source::kNearest, winner, range);
   }
 
   bool serve(Source source, const WinnerRecord& winner, RowRange range) {
     choice_.median_ns = winner.evidence.median_ns;
     set(source, winner.config, range);
-    if (source == Source::kNearest) say("no winner is stored for " + rows_text(rows_) + " itself");
     say(evidence_text(winner));
     return true;
   }
@@ -197,11 +195,6 @@ const char* to_string(Source source) noexcept {
     case Source::kPinned: return "pinned";
   }
   return "unknown";
-}
-
-RowRange reach_of(std::int64_t rows) noexcept {
-  return {std::max<std::int64_t>(1, rows / 2 + rows % 2),
-          rows > kMaxRows / 2 ? kMaxRows : 2 * rows};
 }
 
 Result<Choice> choose(const LadderInput& input) {

@@ -4,6 +4,8 @@
 // nothing and launches nothing; what has failed or may not be loaded now reaches it as `refuse`.
 #pragma once
 
+#include "runtime/reuse.h"
+
 #include <rowsmith/runtime.h>
 #include <rowsmith/status.h>
 #include <rowsmith/winner_store.h>
@@ -34,11 +36,5 @@ struct Choice {
 
 // Invalid argument: the pin is not legal for the problem, with the reason.
 Result<Choice> choose(const LadderInput& input);
-
-// What a winner tuned at `rows` may serve when no other is nearer: a factor of two either way.
-struct RowRange {
-  std::int64_t lo, hi;
-};
-RowRange reach_of(std::int64_t rows) noexcept;
 
 }  // namespace rowsmith

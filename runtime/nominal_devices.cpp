@@ -55,7 +55,7 @@ class CompileOnlyDevice final : public Device {
   Status fill(void*, unsigned char, std::size_t) override { return refusal("fill"); }
   Status launch(const LaunchCall&, CUstream_st*) override { return refusal("launch"); }
   Status run(const LaunchCall&) override { return refusal("run"); }
-  Result<std::unique_ptr<Sequence>> record(const std::vector<LaunchCall>&) override {
+  Result<std::unique_ptr<Sequence>> record(const std::vector<LaunchCall>&, const Buffer&) override {
     return refusal("record");
   }
   Result<bool> is_capturing(CUstream_st*) override { return false; }

@@ -58,7 +58,7 @@ run_tests() {
   for program in "$stage"/bin/*_test; do
     name=$(basename "$program")
     # The host device has its own run in scripts/test.sh.
-    check "$name" 300 "$program" --gtest_filter='-Host/*:Host*:ApiHost*:CliHost*' \
+    check "$name" 500 "$program" --gtest_filter='-Host/*:Host*:ApiHost*:CliHost*' \
       --gtest_output="xml:$logs/$name.xml" --gtest_brief=1
     if grep -qE 'no device:|no NVRTC library' "$logs/$name.log"; then
       failures=$((failures + 1))

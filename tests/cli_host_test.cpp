@@ -65,6 +65,29 @@ TEST_F(CliHost, TunesEachProblemOnceAndKeepsIt) {
   EXPECT_EQ(report_["winners"].size(), 4u);
 }
 
+TEST_F(CliHost, BucketsLeaveNoGapBetweenTheListedS) {
+  const std::string line = "softmax --device host -S 1,12 -H 33 -d f16 --effort quick --buckets";
+  ASSERT_EQ(tune(line + " --explain-search"), kExitDone) << report_;
+  const json problems = report_["problems"];
+  ASSERT_GE(problems.size(), 2u);
+  for (const json& problem : problems) {
+    EXPECT_EQ(problem["status"], "tuned");
+    EXPECT_EQ(problem["search"].back()["event"], "verdict");
+  }
+  ASSERT_EQ(tune("list"), kExitDone);
+  const json winners = report_["winners"];
+  ASSERT_EQ(winners.size(), problems.size());
+  EXPECT_EQ(winners.back()["S"], 12);
+  EXPECT_GT(winners.back()["below_rows"], 0);
+  EXPECT_GT(winners.back()["below_ratio"], 0);
+  for (int rows = 1; rows <= 12; ++rows) {
+    ASSERT_EQ(tune("why --device host -H 33 -d f16 -S " + std::to_string(rows)), kExitDone);
+    EXPECT_TRUE(report_["source"] == "exact" || report_["source"] == "nearest") << report_;
+  }
+  ASSERT_EQ(tune(line), kExitDone);
+  EXPECT_EQ(report_["problems"].size(), 2u);  // no gap is left
+}
+
 TEST_F(CliHost, WhyNamesTheRungAndTheConfig) {
   ASSERT_EQ(tune("softmax --device host -S 4 -H 33 -d f16 --effort quick"), kExitDone);
   const json config = report_["problems"][0]["config"];

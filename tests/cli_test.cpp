@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 namespace rowsmith {
@@ -118,6 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{"softmax -S 1 -H 8 -d f32 --shard 5/4", "--shard: shard i/n: '5' is outside 1 to 4"},
         Misuse{"softmax -S 1 -H 8 -d f32 --shard 1/0", "'0' is outside 1 to 100000"},
         Misuse{"softmax -S 1 -H 8 -d f32 --shard 2", "--shard: '2' is not a shard such as 3/8"},
+        Misuse{"softmax -S 1 -H 8 -d f32 --buckets --shard 1/2", "--shard excludes --buckets"},
         Misuse{"softmax -S 1 -H 8 -d f32 --effort hard", "--effort: 'hard' is not quick"},
         Misuse{"softmax -S 1 -H 8 -d f32 --budget 30", "--budget: '30' is not a time"},
         Misuse{"softmax -S 1 -H 8 -d f32 --budget 0s", "--budget: '0s' is not above zero"},
@@ -340,20 +342,30 @@ struct WrongVariable {
   }
 };
 
+// A variable as a test wants it, and afterwards as it was.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* const before = std::getenv(name)) before_ = before;
+    value == nullptr ? unsetenv(name) : setenv(name, value, 1);
+  }
+  ~Variable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* const name_;
+  std::optional<std::string> before_;
+};
+
 class CliDoctor : public Cli, public ::testing::WithParamInterface<WrongVariable> {};
 
 TEST_P(CliDoctor, NamesTheVariableThatLeadsNowhere) {
   const WrongVariable& wrong = GetParam();
-  const char* const before = std::getenv(wrong.name);
-  const std::string kept = before == nullptr ? "" : before;
-  setenv(wrong.name, wrong.value, 1);
+  const Variable directory("ROWSMITH_CACHE_DIR", nullptr);
+  const Variable variable(wrong.name, wrong.value);
   const bool by_cache = std::string(wrong.name) == "XDG_CACHE_HOME";
   const int status = tune(by_cache ? "doctor --json" : "doctor --json --cache " + path("cache"));
-  if (before == nullptr) {
-    unsetenv(wrong.name);
-  } else {
-    setenv(wrong.name, kept.c_str(), 1);
-  }
   EXPECT_EQ(status, kExitSomeFailed);
   const auto problems = json()["problems"];
   bool named = false;

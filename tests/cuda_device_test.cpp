@@ -153,7 +153,7 @@ class CudaDeviceTest : public ::testing::Test {
     EXPECT_TRUE(device.fill(buffer.data(), 0, 64).ok());
     EXPECT_TRUE(device.copy_out(&word, buffer.data(), sizeof(word)).ok());
     EXPECT_TRUE(device.run(gpu_->call("add_one")).ok());
-    EXPECT_TRUE(device.record({gpu_->call("add_one")}).ok());
+    EXPECT_TRUE(device.record({gpu_->call("add_one")}, {}).ok());
     EXPECT_TRUE(device.is_capturing(nullptr).ok());
     EXPECT_TRUE(device.check_access(buffer.data(), "x").ok());
   }
@@ -276,7 +276,7 @@ TEST_F(CudaDeviceTest, WorksDuringACaptureAndLeavesItValid) {
   const auto work = [&] {
     const Buffer buffer = *gpu_->device->allocate(1 << 20);
     EXPECT_TRUE(gpu_->device->fill(buffer.data(), 1, buffer.bytes()).ok());
-    EXPECT_TRUE(gpu_->device->record({gpu_->call("add_one")}).ok());
+    EXPECT_TRUE(gpu_->device->record({gpu_->call("add_one")}, {}).ok());
   };
   work();
   std::thread(work).join();

@@ -131,7 +131,7 @@ TEST_P(DeviceContract, ReplaysARecordedSequenceOnItsOwn) {
   Result<std::unique_ptr<Sequence>> sequence = Status(Code::kInternal, "not recorded");
   {
     const RecordedCall recorded(plan_of(kernel), equal_rows());
-    sequence = device_->record({recorded.launch(), recorded.launch()});
+    sequence = device_->record({recorded.launch(), recorded.launch()}, {});
   }
   ASSERT_TRUE(sequence.ok()) << sequence.status().to_string();
   const Result<double> time = (*sequence)->time_ns(3);

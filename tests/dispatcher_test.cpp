@@ -63,6 +63,22 @@ TEST_F(DispatcherTest, AWinnerServesItsNeighboursAsTheNearest) {
   EXPECT_EQ(runtime_->stats().misses, 2u);
 }
 
+TEST_F(DispatcherTest, AMeasuredLossLetsOneKernelServeAllBetweenTwoWinners) {
+  ASSERT_TRUE(store_winner(16, 1).ok());
+  ASSERT_TRUE(store_winner(4096, 2).ok());
+  const auto above = session_.store->find(device_class(device_->facts()), problem(4096));
+  WinnerRecord measured = above.value().value();
+  measured.evidence.below = {16, to_string(config(1)), 1.02};
+  ASSERT_TRUE(session_.store->put(measured).ok());
+  open(OnMiss::kError);
+  EXPECT_EQ(serve(500), entry(config(1)));
+  EXPECT_EQ(serve(4096), entry(config(2)));
+  ASSERT_TRUE(session_.store->erase(measured.device_class, problem(16)).ok());
+  EXPECT_EQ(serve(17), entry(config(1)));  // as published
+  EXPECT_EQ(serve(4095), entry(config(1)));
+  EXPECT_EQ(softmax(15).code(), Code::kNotTuned);
+}
+
 TEST_F(DispatcherTest, AHitNeitherCompilesNorLoads) {
   open();
   serve(64);

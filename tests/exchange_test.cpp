@@ -125,6 +125,37 @@ TEST(Exchange, RefusesARecordOfWrongKindsAlone) {
   }
 }
 
+// As a build wrote it that knew no neighbours.
+constexpr const char* kOlderExport =
+    R"({"checksum":"7fcaba0e02591a59a599dcf15d1b8f63","format":"rowsmith-winners","version":1,"winners":[
+{"cols":257,"config":"block_row:threads=256,pack=8,load=nc","device_class":"cuda-sm90-132sm-l2:62914560-bus6144-mem3201000","evidence":{"candidates":0,"compiler":"nvrtc 13.0","contended":false,"default_config":"warp_rows:lanes=32","default_ns":3000,"device_name":"NVIDIA Invented 9000","device_uuid":"GPU-1","driver_version":13000,"effort":"standard","error_ratio":0.21,"floor_ns":0,"max_error_ulp":0.0,"median_ns":1500,"policy":"","rejected":0,"runner_up":"","runner_up_ns":0,"samples":41,"spread_ns":3,"tool_version":"","tuned_at":1790000000,"verdict":"winner"},"family_digest":"0123456789abcdef0123456789abcdef","in":"f16","layout":"src=2,dst=2,co=32","op":"softmax","out":"f16","rows":4}
+]}
+)";
+
+TEST(Exchange, ReadsAndWritesWhatAnEarlierBuildExported) {
+  const auto parsed = parse_export(kOlderExport, {});
+  ASSERT_TRUE(parsed.ok()) << parsed.status().to_string();
+  ASSERT_EQ(parsed->records.size(), 1u);
+  EXPECT_EQ(parsed->records[0].evidence.below.rows, 0);
+  EXPECT_EQ(parsed->records[0].evidence.above.ratio, 0);
+  EXPECT_EQ(export_winners(parsed->records), kOlderExport);
+}
+
+TEST(Exchange, CarriesWhatReuseCosts) {
+  WinnerRecord record = record_of(problem_of(64, 257));
+  record.evidence.below = {4, "warp_rows:lanes=32", 1.25};
+  record.evidence.above = {4096, "block_row:threads=256", 0};  // known, not measured
+  const auto parsed = parse_export(export_winners({record}), {});
+  ASSERT_TRUE(parsed.ok()) << parsed.status().to_string();
+  const Evidence& read = parsed->records.at(0).evidence;
+  EXPECT_EQ(read.below.rows, 4);
+  EXPECT_EQ(read.below.config, "warp_rows:lanes=32");
+  EXPECT_EQ(read.below.ratio, 1.25);
+  EXPECT_EQ(read.above.rows, 4096);
+  EXPECT_EQ(read.above.config, "block_row:threads=256");
+  EXPECT_EQ(read.above.ratio, 0);
+}
+
 TEST(Exchange, LetsTheCheckRefuseRecords) {
   const auto parsed = parse_export(export_winners(some_records()), [](const WinnerRecord& record) {
     return std::string(record.device_class == kDeviceB ? "no family 'block_row'" : "");

@@ -298,7 +298,7 @@ TEST(HostDevice, ReplaysARecordedSequence) {
   {
     const Params params{nullptr, out.data(), 0};
     const LaunchCall call{loaded.kernel, shape_of(1, 1), &params, sizeof(params)};
-    sequence = loaded.device->record({call, call}).value();
+    sequence = loaded.device->record({call, call}, {}).value();
   }
   EXPECT_GT(sequence->time_ns(5).value(), 0.0);
   EXPECT_EQ(values_of<int>(out).front(), 10);

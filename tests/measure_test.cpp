@@ -66,12 +66,18 @@ TEST_F(MeasureTest, RotatesOverMoreThanTwiceTheL2) {
   EXPECT_GE(arena_->slots() * (arena_->in_bytes() + arena_->out_bytes()), 2 << 16);
 }
 
-TEST_F(MeasureTest, SaysSoWhereTheArenaIsSmallerThanTheCache) {
-  open(1 << 20, kProblem, {1 << 16, 4096});
-  EXPECT_FALSE(arena_->cold());
-  open(1 << 20, kProblem, {1 << 30, 7});
-  EXPECT_EQ(arena_->slots(), 7);
-  EXPECT_FALSE(arena_->cold());
+TEST_F(MeasureTest, SweepsTheCacheBeforeEachReplayWhereTheArenaIsSmaller) {
+  for (const ArenaLimits limits : {ArenaLimits{1 << 16, 4096}, ArenaLimits{1 << 30, 7}}) {
+    open(1 << 20, kProblem, limits);
+    EXPECT_TRUE(arena_->cold());
+    EXPECT_LT(arena_->slots() * (arena_->in_bytes() + arena_->out_bytes()), 1 << 20);
+    cost_ = 10'000;
+    Result<Stopwatch> watch = Stopwatch::make(*device_, plan_, *arena_, {1e6, 3});
+    ASSERT_EQ(device_->sweeps(), std::vector<std::size_t>(1, 2 << 20));
+    EXPECT_EQ(*watch->sample(), 10'000);
+    const auto replays = static_cast<std::size_t>(std::ceil(100.0 / arena_->slots()));
+    EXPECT_EQ(device_->sweeps().size(), 1 + replays);
+  }
 }
 
 // Refuses what is larger than it has.
@@ -94,7 +100,7 @@ TEST(Arena, TakesFewerBuffersWhereMemoryIsShort) {
   ASSERT_TRUE(arena.ok()) << arena.status().to_string();
   EXPECT_GT(arena->slots(), 1);
   EXPECT_LE(arena->slots(), 5);
-  EXPECT_FALSE(arena->cold());
+  EXPECT_FALSE(arena->cold());  // for a sweep there is no memory either
 }
 
 TEST(Arena, FailsWhereMemoryIsTooShortForOneCall) {

@@ -22,10 +22,10 @@ class Bench {
   using Distort = std::function<double(std::size_t candidate, int nth, double ns)>;
 
   explicit Bench(std::vector<double> times, std::size_t default_index = 0,
-                 SearchOptions options = {})
+                 SearchOptions options = {}, const std::vector<std::size_t>& kept = {})
       : times_(std::move(times)),
         taken_(times_.size()),
-        search_(options, times_.size(), default_index) {}
+        search_(options, times_.size(), default_index, kept) {}
 
   Bench& with(Distort distort) {
     distort_ = std::move(distort);
@@ -228,6 +228,49 @@ TEST(Search, TellsTheBestSoFarAfterEverySample) {
   EXPECT_DOUBLE_EQ(*bench.search().best_ns(), 100);  // of the finalists that are left
 }
 
+TEST(Search, TimesKeptCandidatesInTheFinalsBesideTheBest) {
+  SearchOptions options;
+  options.finalists = 2;
+  // 1 and 5 are kept: one beyond the band and the later cuts, one among the best anyway.
+  Bench bench({100, 150, 60, 62, 63, 61}, 0, options, {1, 5});
+  bench.with([](std::size_t i, int, double ns) { return i == 1 ? 110.0 : ns; }).run();
+  EXPECT_EQ(bench.search().finalists(), (std::vector<std::size_t>{2, 5, 1, 0}));
+  EXPECT_EQ(bench.search().verdict()->winner, 2u);
+  EXPECT_NEAR(*bench.search().ratio(1, 2), 110.0 / 60, 1e-9);
+  EXPECT_NEAR(*bench.search().ratio(5, 2), 61.0 / 60, 1e-9);
+}
+
+TEST(Search, KeptCandidatesMayWin) {
+  Bench bench({100, 99, 60}, 0, {}, {2});
+  EXPECT_EQ(bench.run().search().verdict()->winner, 2u);
+}
+
+TEST(Search, AKeptCandidateFarBehindIsComparedByItsScreening) {
+  Bench bench({100, 60, 7000}, 0, {}, {2});
+  bench.run();
+  EXPECT_EQ(bench.taken(2), 1);
+  EXPECT_EQ(bench.search().finalists(), (std::vector<std::size_t>{1, 0}));
+  EXPECT_NEAR(*bench.search().ratio(2, 1), 7000.0 / 60, 1e-9);
+}
+
+TEST(Search, HasNoRatioOfWhatFailedOrWasNotReached) {
+  Bench bench({100, 60, 80}, 0, {}, {2});
+  EXPECT_FALSE(bench.run(9).search().ratio(2, 1));  // screened, but no finals yet
+  EXPECT_FALSE(bench.run(6).search().ratio(2, 1));  // two rounds
+  EXPECT_NEAR(*bench.run(3).search().ratio(2, 1), 80.0 / 60, 1e-9);
+  bench.search().reject(2);
+  EXPECT_FALSE(bench.search().ratio(2, 1));
+}
+
+TEST(Search, KeepsKeptCandidatesWhenItStartsAnew) {
+  Bench bench({100, 10, 70, 130}, 0, {}, {3});
+  bench.run().search().reject(1);
+  bench.search().restart("");
+  bench.run();
+  EXPECT_EQ(bench.search().finalists(), (std::vector<std::size_t>{2, 3, 0}));
+  EXPECT_NEAR(*bench.search().ratio(3, 2), 130.0 / 70, 1e-9);
+}
+
 // The events of a run, as "kind candidate [rule]".
 std::vector<std::string> told(Bench& bench, int most_samples = 1 << 20) {
   std::vector<std::string> lines;
@@ -272,6 +315,18 @@ TEST(Search, TellsWhichFinalistsLeaveAndThatTheTimeIsUp) {
   stopped.search().stop();
   stopped.search().stop();
   EXPECT_EQ(last, std::vector<std::string>{"stopped"});
+}
+
+TEST(Search, HasTheNextBestLeadWhereTheLeaderIsRejected) {
+  Bench bench({100, 60, 70, 65});
+  EXPECT_FALSE(bench.search().leader());
+  bench.run(9);  // three samples each of the first three
+  EXPECT_EQ(bench.search().leader(), 1u);
+  bench.search().reject(1);
+  EXPECT_EQ(bench.search().leader(), 2u);
+  EXPECT_EQ(bench.search().best_ns(), 70);
+  bench.run(3);
+  EXPECT_EQ(bench.search().leader(), 3u);
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ TEST_F(SoftmaxLaunchTest, ARecordedCallKeepsItsParametersWhenCopied) {
   }
   std::vector<LaunchCall> launches;
   for (const RecordedCall& call : calls) launches.push_back(call.launch());
-  const auto sequence = device_.record(launches);
+  const auto sequence = device_.record(launches, {});
   ASSERT_TRUE(sequence.ok());
   ASSERT_TRUE(const_cast<Sequence&>(*sequence.value()).time_ns(1).ok());
   for (int i = 0; i < 9; ++i) EXPECT_EQ(params(i).rows, i + 1);

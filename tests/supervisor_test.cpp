@@ -62,6 +62,9 @@ class Supervisor : public ::testing::Test {
   std::vector<Rejection> stored_rejections(std::size_t problem) {
     return store_->list_rejections(class_, what_.request.problems[problem]).value();
   }
+  const Problem& problem_at(std::size_t share, std::size_t place) const {
+    return what_.request.problems[what_.shares[share].problems[place]];
+  }
   bool noted(const std::string& text) const {
     for (const std::string& note : notes_) {
       if (note.find(text) != std::string::npos) return true;
@@ -240,19 +243,20 @@ TEST_F(Supervisor, TakesATerminatedWorkerForAnInterruptAndBlamesNoCandidate) {
   EXPECT_TRUE(stored_rejections(0).empty());
 }
 
-TEST_F(Supervisor, SharesWorkSideBySideAndNamesProblemsByTheRequest) {
+TEST_F(Supervisor, SharesWorkSideBySide) {
   what_.shares = {{"0", {0, 2}}, {"1", {1}}};
-  std::set<std::pair<std::size_t, std::size_t>> seen;
+  std::set<std::pair<std::size_t, std::int64_t>> seen;
   what_.progress = [&](std::size_t share, const TuneProgress& progress) {
-    seen.insert({share, progress.problem});
+    seen.insert({share, progress.in_hand.rows});
+    EXPECT_EQ(progress.in_hand, problem_at(share, progress.problem));
   };
   const SupervisedReport report = run({});
   ASSERT_EQ(report.shares.size(), 2u);
   ASSERT_EQ(report.shares[0].outcomes.size(), 2u);
   EXPECT_EQ(report.shares[0].outcomes[1].problem, what_.request.problems[2]);
   EXPECT_EQ(report.shares[1].outcomes[0].problem, what_.request.problems[1]);
-  using Seen = std::set<std::pair<std::size_t, std::size_t>>;
-  EXPECT_EQ(seen, (Seen{{0, 0}, {0, 2}, {1, 1}}));
+  using Seen = std::set<std::pair<std::size_t, std::int64_t>>;
+  EXPECT_EQ(seen, (Seen{{0, 4}, {0, 16}, {1, 8}}));
 }
 
 TEST_F(Supervisor, AShareThatCannotStartLeavesTheOthersAlone) {
@@ -266,6 +270,25 @@ TEST_F(Supervisor, AShareThatCannotStartLeavesTheOthersAlone) {
   for (const State state : states(well)) EXPECT_EQ(state, State::kTuned);
 }
 
+TEST_F(Supervisor, ADeathAmongWhatBucketsAddLosesNoneOfThem) {
+  what_.request.problems = {problem_of(2, 100), problem_of(64, 100)};
+  what_.request.buckets = true;
+  what_.shares = {{"0", {0, 1}}};
+  what_.arguments =
+      worker_arguments(directory_.path(), others_[1], {{others_[3] + "@11", "segv"}}, others_[2]);
+  const SupervisedReport report = supervise(what_);
+  std::vector<std::int64_t> rows;
+  for (const TuneOutcome& outcome : report.shares[0].outcomes) {
+    EXPECT_EQ(outcome.state, State::kTuned) << outcome.status.to_string();
+    rows.push_back(outcome.problem.rows);
+  }
+  EXPECT_EQ(rows, (std::vector<std::int64_t>{2, 64, 11, 26, 16}));
+  EXPECT_EQ(report.shares[0].started, 2);
+  const auto rejections = store_->list_rejections(class_, problem_of(11, 100)).value();
+  ASSERT_EQ(rejections.size(), 1u);
+  EXPECT_EQ(rejections[0].config, others_[3]);
+}
+
 TEST_F(Supervisor, TellsDecisionsAndThatADeathBeganThemAnew) {
   std::vector<SearchEvent> events;
   what_.shares = {{"0", {2}}};
@@ -275,7 +298,8 @@ TEST_F(Supervisor, TellsDecisionsAndThatADeathBeganThemAnew) {
   ASSERT_FALSE(events.empty());
   std::size_t restarts = 0, verdicts = 0;
   for (const SearchEvent& event : events) {
-    EXPECT_EQ(event.problem, 2u);
+    EXPECT_EQ(event.problem, 0u) << "of the share";
+    EXPECT_EQ(event.in_hand, what_.request.problems[2]);
     verdicts += event.kind == Kind::kVerdict;
     if (event.kind != Kind::kRestarted) continue;
     ++restarts;
@@ -286,8 +310,16 @@ TEST_F(Supervisor, TellsDecisionsAndThatADeathBeganThemAnew) {
   EXPECT_EQ(verdicts, 1u);
 }
 
+TuneRequest list_of(std::initializer_list<Problem> problems) {
+  TuneRequest request;
+  request.problems = problems;
+  return request;
+}
+
 TEST(ShareOut, DealsTheListToEqualDevicesAndAllOfItToEachOther) {
-  const auto shares = share_out({{"0", "H200"}, {"1", "L4"}, {"2", "H200"}}, 5);
+  const Problem any = problem_of(4, 100);
+  const auto shares =
+      share_out({{"0", "H200"}, {"1", "L4"}, {"2", "H200"}}, list_of({any, any, any, any, any}));
   ASSERT_EQ(shares.size(), 3u);
   EXPECT_EQ(shares[0].device, "0");
   EXPECT_EQ(shares[0].problems, (std::vector<std::size_t>{0, 2, 4}));
@@ -296,9 +328,19 @@ TEST(ShareOut, DealsTheListToEqualDevicesAndAllOfItToEachOther) {
   EXPECT_EQ(shares[2].problems, (std::vector<std::size_t>{1, 3}));
 }
 
+TEST(ShareOut, KeepsTheSOfAnHTogetherForBuckets) {
+  TuneRequest request = list_of({problem_of(1, 100), problem_of(1, 200), problem_of(1, 300),
+                                 problem_of(64, 100), problem_of(64, 200)});
+  request.buckets = true;
+  const auto shares = share_out({{"0", "H200"}, {"1", "H200"}}, request);
+  ASSERT_EQ(shares.size(), 2u);
+  EXPECT_EQ(shares[0].problems, (std::vector<std::size_t>{0, 2, 3}));
+  EXPECT_EQ(shares[1].problems, (std::vector<std::size_t>{1, 4}));
+}
+
 TEST(ShareOut, LeavesOutDevicesWithoutAProblem) {
-  EXPECT_EQ(share_out({{"0", "H200"}, {"1", "H200"}}, 1).size(), 1u);
-  EXPECT_TRUE(share_out({{"host", ""}}, 0).empty());
+  EXPECT_EQ(share_out({{"0", "H200"}, {"1", "H200"}}, list_of({problem_of(4, 100)})).size(), 1u);
+  EXPECT_TRUE(share_out({{"host", ""}}, {}).empty());
 }
 
 TEST(SilenceLimit, IsHalfAMinuteAtLeastAndGrowsWithTheProblem) {

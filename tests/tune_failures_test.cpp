@@ -86,6 +86,23 @@ TEST_F(TuneTest, RejectsCandidatesWithoutAPlausibleTime) {
   EXPECT_EQ(outcome.record.evidence.median_ns, 800'000);
 }
 
+// Who screens first, in between and last: what a wrong one is faster than is not lost by it.
+TEST_F(TuneTest, CutsNobodyByTheTimeOfAWrongCandidate) {
+  for (const std::size_t wrong : {other(0), other(4), chosen_.configs.size() - 1}) {
+    open(kProblem);
+    const std::size_t best = wrong == other(2) ? other(3) : other(2);
+    takes(wrong, 100);
+    takes(best, 700);
+    does(wrong, Fault::kLastColumnUnwritten);
+    const TuneOutcome outcome = tune();
+    EXPECT_EQ(outcome.record.config, chosen_.configs[best]) << wrong;
+    ASSERT_EQ(outcome.rejections.size(), 1u) << wrong;
+    EXPECT_EQ(outcome.rejections[0].config, to_string(chosen_.configs[wrong]));
+    times_.clear();
+    faults_.clear();
+  }
+}
+
 TEST_F(TuneTest, HasAnotherWinnerWhereTheDefaultFails) {
   does(chosen_.default_index, Fault::kLastColumnUnwritten);
   const TuneOutcome outcome = tune();
@@ -210,7 +227,7 @@ TEST_F(TuneTest, TellsWhatIsOnTheDeviceBeforeItsFirstLaunch) {
   int wrong = 0, compared = 0;
   std::set<std::string> told_entries;
   TuneSettings watched = settings();
-  watched.trying = [&](std::size_t, const std::string& config) {
+  watched.trying = [&](std::size_t, const Problem&, const std::string& config) {
     told = config.empty() ? "" : entry_name({problem_, *parse_config(config)});
     told_entries.insert(told);
   };

@@ -144,6 +144,7 @@ TEST_F(TuneTest, ExplainsTheSearchFromRanksToVerdict) {
   TuneSettings explaining = settings();
   explaining.explain = [&](const SearchEvent& event) { events.push_back(event); };
   takes(other(3), 700);
+  takes(other(1), 600);
   does(other(1), Fault::kDropsNan);
   tune_with(explaining);
   std::map<SearchEvent::Kind, std::size_t> counts;
@@ -320,6 +321,18 @@ TEST(ChooseCandidates, KeepsRankTheDefaultAndAPlaceForEachFamily) {
   EXPECT_EQ(choose_candidates(ranked, a1, 1).configs, std::vector<Config>{a1});
   EXPECT_EQ(choose_candidates(ranked, a1, 100).configs, ranked);
   EXPECT_EQ(choose_candidates({b1}, generic, 2).configs, (std::vector<Config>{generic, b1}));
+}
+
+TEST(ChooseCandidates, TakesThoseToKeepBesideTheCapWhereTheyAreRanked) {
+  const Config a1{"a", {{"n", "1"}}}, a2{"a", {{"n", "2"}}}, a3{"a", {{"n", "3"}}},
+      b1{"b", {{"n", "1"}}}, other{"c", {{"n", "1"}}};
+  const std::vector<Config> ranked{a1, a2, a3, b1};
+  const Candidates kept = choose_candidates(ranked, a1, 2, {a3, other});
+  EXPECT_EQ(kept.configs, (std::vector<Config>{a1, a3, b1}));
+  EXPECT_EQ(kept.kept, std::vector<std::size_t>{1});
+  const Candidates shifted = choose_candidates({a2, a3}, a1, 2, {a3});  // the default comes first
+  EXPECT_EQ(shifted.configs, (std::vector<Config>{a1, a2, a3}));
+  EXPECT_EQ(shifted.kept, std::vector<std::size_t>{2});
 }
 
 TEST(TuningLock, IsHeldByOneAtATimeAndByEachDeviceAlone) {

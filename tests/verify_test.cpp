@@ -176,7 +176,7 @@ class FullCheckTest : public ::testing::Test {
       return make_plan(problem, DeviceFacts{}, generic_config(), *module->kernel(entry));
     };
     const Result<Arena> arena = Arena::make(device, problem, {});
-    return compare_with_generic(device, plan("mine"), plan("generic"), *arena, cap_bytes,
+    return compare_with_generic(device, plan("mine"), plan("generic"), *arena, cap_bytes, 2,
                                 &checked_);
   }
   std::string checked_;

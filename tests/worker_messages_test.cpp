@@ -35,6 +35,8 @@ TEST(WorkerMessages, KeepARequestWhole) {
   asked.request.effort = Effort::kThorough;
   asked.request.budget_s = 2.5;
   asked.request.retune = true;
+  asked.request.buckets = true;
+  asked.request.settled = {kProblem};
   asked.request.families = {"warp_rows"};
   asked.request.compile_threads = 3;
   asked.explain = true;
@@ -50,6 +52,8 @@ TEST(WorkerMessages, KeepARequestWhole) {
   EXPECT_EQ(read->request.effort, Effort::kThorough);
   EXPECT_EQ(read->request.budget_s, 2.5);
   EXPECT_TRUE(read->request.retune);
+  EXPECT_TRUE(read->request.buckets);
+  EXPECT_EQ(read->request.settled, asked.request.settled);
   EXPECT_EQ(read->request.families, asked.request.families);
   EXPECT_EQ(read->request.compile_threads, 3);
   EXPECT_TRUE(read->explain);
@@ -59,10 +63,12 @@ TEST(WorkerMessages, KeepEveryStepWhole) {
   EXPECT_EQ(there_and_back(WorkerReady{"host", 0.25}).device_class, "host");
   const Status why = there_and_back(WorkerCannotStart{Status(Code::kNoDevice, "none")}).status;
   EXPECT_EQ(why.to_string(), "no device: none");
-  const WorkerTrying trying = there_and_back(WorkerTrying{7, "generic:threads=256"});
+  const WorkerTrying trying = there_and_back(WorkerTrying{7, kProblem, "generic:threads=256"});
   EXPECT_EQ(trying.problem, 7u);
+  EXPECT_EQ(trying.in_hand, kProblem);
   EXPECT_EQ(trying.config, "generic:threads=256");
-  const TuneProgress progress = there_and_back(TuneProgress{1, 2, 3, 4, 5, 6, 7});
+  const TuneProgress progress = there_and_back(TuneProgress{1, 2, kProblem, 3, 4, 5, 6, 7});
+  EXPECT_EQ(progress.in_hand, kProblem);
   EXPECT_EQ(progress.candidates, 4u);
   EXPECT_EQ(progress.floor_ns, 7);
   EXPECT_TRUE(there_and_back(WorkerEnded{true}).interrupted);
@@ -72,6 +78,7 @@ TEST(WorkerMessages, KeepADecisionWholeWithItsInfinitiesAndForeignBytes) {
   SearchEvent event;
   event.kind = SearchEvent::Kind::kRound;
   event.problem = 2;
+  event.in_hand = kProblem;
   event.candidate = 3;
   event.is_default = true;
   event.spill_bytes = 16;
@@ -81,6 +88,7 @@ TEST(WorkerMessages, KeepADecisionWholeWithItsInfinitiesAndForeignBytes) {
   event.rivals = {{5, 1e3, 1, -INFINITY, INFINITY}};
   const SearchEvent read = there_and_back(event);
   EXPECT_EQ(read.kind, event.kind);
+  EXPECT_EQ(read.in_hand, kProblem);
   EXPECT_EQ(read.candidate, 3u);
   EXPECT_TRUE(read.is_default);
   EXPECT_EQ(read.spill_bytes, 16);
@@ -146,9 +154,9 @@ INSTANTIATE_TEST_SUITE_P(
         Garbage{"", "parse error"}, Garbage{"NVRTC says hello", "parse error"},
         Garbage{"[]", "type"}, Garbage{"{}", "'is'"}, Garbage{R"({"is":3})", "must be string"},
         Garbage{R"({"is":"greeting"})", "no message is called 'greeting'"},
-        Garbage{R"({"is":"trying","problem":1})", "'config'"},
-        Garbage{R"({"is":"trying","problem":-1,"config":""})", "'problem': beyond its range"},
-        Garbage{R"({"is":"trying","problem":1.5,"config":""})", "'problem': not a whole number"},
+        Garbage{R"({"is":"trying","problem":1})", "'in_hand'"},
+        Garbage{R"({"is":"trying","problem":-1})", "'problem': beyond its range"},
+        Garbage{R"({"is":"trying","problem":1.5})", "'problem': not a whole number"},
         Garbage{R"({"is":"end","interrupted":1})", "'interrupted'"},
         Garbage{R"({"is":"cannot start","status":{"code":99,"message":""}})", "no such number"},
         Garbage{R"({"is":"cannot start","status":{"code":0,"message":""}})", "code ok"},

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Building candidates for the search, several of a family in one program where cores are few, since
-// the family's text is then parsed once. Programs are compiled in the background, best rank first,
-// while the search prepares and then times what has arrived; they are loaded by the thread that
-// times, so that no load falls into a sample. Only finalists are stored, each as a program of its
-// own, through the module table.
+// Building candidates for the search, several of a family in one program, since the family's text
+// is then parsed once. Programs are compiled in the background, best rank first, while the search
+// prepares and then times what has arrived; they are loaded by the thread that times, so that no
+// load falls into a sample. Only finalists are stored, each as a program of its own, through the
+// module table.
 #pragma once
 
 #include "runtime/session.h"
@@ -26,7 +26,8 @@ struct BuiltCandidate {
 class CandidateBuilds {
  public:
   // Begins on `threads` threads, the caller's counted: that one compiles only while it waits.
-  // Config `first` goes ahead of the rest. The session outlives the builds.
+  // Config `first` goes ahead of the rest, in a program of its own. The session outlives the
+  // builds.
   CandidateBuilds(const Session& session, const Problem& problem, std::vector<Config> configs,
                   std::size_t first, int threads);
   // Drops what nobody has begun and waits for the rest; kernels go with it.
@@ -69,14 +70,20 @@ class CandidateBuilds {
   std::vector<std::thread> threads_;
 };
 
+// Seconds of one core to optimize and assemble the config's kernel, roughly: the more elements a
+// thread holds, the longer its unrolled text. Two kernels of each size, Xeon of an H200 machine.
+double compile_s(const Problem& problem, const DeviceFacts& facts, const Config& config);
+
 // The configs that a search of at most `cap` tries, in order of rank, and where the default stands
 // among them. The best of each family is among them, since ranks of different families are guesses
-// of different people; generic only where nothing else is left or it is the default.
+// of different people; generic only where nothing else is left or it is the default. What of `kept`
+// is ranked comes beside the cap.
 struct Candidates {
   std::vector<Config> configs;
   std::size_t default_index = 0;
+  std::vector<std::size_t> kept;  // where those of `kept` stand
 };
 Candidates choose_candidates(const std::vector<Config>& ranked, const Config& standard,
-                             std::size_t cap);
+                             std::size_t cap, const std::vector<Config>& kept = {});
 
 }  // namespace rowsmith

@@ -33,6 +33,7 @@ struct CliArgs {
   Effort effort = Effort::kStandard;
   double budget_s = 0;
   bool retune = false;
+  bool buckets = false;
   bool explain_search = false;
   std::vector<std::string> families;
   std::vector<int> archs;  // compute capabilities: 90, 120

@@ -46,7 +46,7 @@ Result<std::vector<DeviceToTune>> requested_devices(const std::string& name) {
 
 // What became of one problem on one device.
 struct Row {
-  std::size_t problem = 0;
+  std::size_t list_index = 0;  // its length for what buckets added
   std::string device;
   TuneOutcome outcome;
   Json search;
@@ -62,13 +62,9 @@ class Display {
     for (std::size_t i = 0; i < bars; ++i) bars_.emplace_back(cli.err, cli.terminal);
   }
 
-  void show(std::size_t share, TuneProgress progress) {
-    const std::string name = name_of(share, progress.problem);
-    const auto& problems = what_.shares[share].problems;
-    const auto at = std::lower_bound(problems.begin(), problems.end(), progress.problem);
-    progress.problem = static_cast<std::size_t>(at - problems.begin());
-    progress.problems = problems.size();
-    bars_[cli_.terminal ? 0 : share].update(progress, name);
+  void show(std::size_t share, const TuneProgress& progress) {
+    bars_[cli_.terminal ? 0 : share].update(progress,
+                                            device_prefix(share) + short_name(progress.in_hand));
   }
   void explain(std::size_t share, const SearchEvent& event) {
     if (args_.json) {
@@ -77,7 +73,7 @@ class Display {
     }
     clear();
     const std::pair now(share, event.problem);
-    if (explained_ != now) cli_.out << name_of(share, event.problem) << '\n';
+    if (explained_ != now) cli_.out << device_prefix(share) << short_name(event.in_hand) << '\n';
     explained_ = now;
     cli_.out << explain_line(event) << '\n';
   }
@@ -85,9 +81,9 @@ class Display {
     clear();
     cli_.err << "tune: " << device_prefix(share) << text << '\n';
   }
-  // The decisions on a problem, as an array.
-  Json take_search(std::size_t share, std::size_t problem) {
-    Json search = std::move(searches_[{share, problem}]);
+  // The decisions behind an outcome of the share, as an array.
+  Json take_search(std::size_t share, std::size_t outcome) {
+    Json search = std::move(searches_[{share, outcome}]);
     return search.is_null() ? Json::array() : search;
   }
   void clear() {
@@ -98,15 +94,12 @@ class Display {
   std::string device_prefix(std::size_t share) const {
     return what_.shares.size() == 1 ? "" : "device " + what_.shares[share].device + ": ";
   }
-  std::string name_of(std::size_t share, std::size_t problem) const {
-    return device_prefix(share) + short_name(what_.request.problems[problem]);
-  }
 
   const CliArgs& args_;
   const Supervision& what_;
   Cli& cli_;
   std::deque<Progress> bars_;
-  std::map<std::pair<std::size_t, std::size_t>, Json> searches_;  // by share and problem
+  std::map<std::pair<std::size_t, std::size_t>, Json> searches_;  // by share and outcome
   std::optional<std::pair<std::size_t, std::size_t>> explained_;
 };
 
@@ -184,8 +177,9 @@ Supervision supervision_of(const CliArgs& args, const RuntimeOptions& options,
   what.request.effort = args.effort;
   what.request.budget_s = args.budget_s;
   what.request.retune = args.retune;
+  what.request.buckets = args.buckets;
   what.request.families = args.families;
-  what.shares = share_out(devices, list.problems.size());
+  what.shares = share_out(devices, what.request);
   if (what.shares.size() > 1) {
     const auto workers = static_cast<unsigned>(what.shares.size());
     what.request.compile_threads =
@@ -196,19 +190,20 @@ Supervision supervision_of(const CliArgs& args, const RuntimeOptions& options,
   return what;
 }
 
-// In the order of the list, then of the devices.
+// In the order of the list, then what buckets added; of each the devices in turn.
 std::vector<Row> rows_of(const Supervision& what, SupervisedReport& report, Display& display) {
   std::vector<Row> rows;
   for (std::size_t share = 0; share < what.shares.size(); ++share) {
     const WorkShare& asked = what.shares[share];
-    for (std::size_t at = 0; at < asked.problems.size(); ++at) {
-      const std::size_t problem = asked.problems[at];
-      rows.push_back({problem, asked.device, std::move(report.shares[share].outcomes[at]),
-                      display.take_search(share, problem)});
+    std::vector<TuneOutcome>& outcomes = report.shares[share].outcomes;
+    for (std::size_t at = 0; at < outcomes.size(); ++at) {
+      const bool listed = at < asked.problems.size();
+      rows.push_back({listed ? asked.problems[at] : what.request.problems.size(), asked.device,
+                      std::move(outcomes[at]), display.take_search(share, at)});
     }
   }
   std::stable_sort(rows.begin(), rows.end(),
-                   [](const Row& a, const Row& b) { return a.problem < b.problem; });
+                   [](const Row& a, const Row& b) { return a.list_index < b.list_index; });
   return rows;
 }
 

@@ -25,6 +25,7 @@ EffortPlan plan_of(Effort effort, const DeviceFacts& facts) {
   const Amounts& amounts = (host ? kHost : kGpu)[static_cast<int>(effort)];
   EffortPlan plan;
   plan.candidates = amounts.candidates;
+  if (effort == Effort::kStandard && !host) plan.compile_s = 14;
   plan.search.finalists = amounts.finalists;
   plan.search.final_rounds = amounts.final_rounds;
   plan.compare_bytes = std::int64_t{64} << 20;
@@ -32,8 +33,6 @@ EffortPlan plan_of(Effort effort, const DeviceFacts& facts) {
   // A quarter of the device at most: the caller's own buffers are on it as well.
   if (facts.memory_bytes > 0) plan.arena.cap_bytes = facts.memory_bytes / 4;
   plan.arena.cap_bytes = std::min(plan.arena.cap_bytes, std::int64_t{1} << 30);
-  // Graphs of more nodes take longer to record than to replay.
-  plan.arena.max_slots = 2048;
   if (host) {
     plan.search.screen_samples = 2;
     // A steady clock ticks in tens of ns, a call takes a millisecond.

@@ -30,8 +30,8 @@ Result<double> time_of(Device& device, const CopyVariant& variant, const Kernel*
     calls.push_back(
         {kernel, {variant.blocks(at.bytes), variant.threads, 1, 0, true}, &at, sizeof at});
   }
-  Result<Stopwatch> watch = Stopwatch::make(device, calls, static_cast<int>(calls.size()),
-                                            2 * bytes_to_copy(arena), options);
+  Result<Stopwatch> watch =
+      Stopwatch::make(device, calls, arena, 2 * bytes_to_copy(arena), options);
   if (!watch.ok()) return watch.status();
   std::vector<double> times;
   for (int i = 0; i < samples; ++i) {

@@ -3,6 +3,7 @@
 // Both kernels write to the same slot, one after the other, so that no further memory is needed.
 #include "tuner/full_check.h"
 
+#include "tuner/parallel.h"
 #include "tuner/reference.h"
 #include "tuner/verify.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::int64_t kBands = 16;
 constexpr unsigned char kPoison = 0xa5;
+constexpr std::int64_t kTurnElements = 1 << 16;  // that a thread compares at a time
 
 // Rows [begin, end) that are compared.
 struct Band {
@@ -121,7 +123,8 @@ std::string extent(const SoftmaxCall& call, const std::vector<Band>& bands) {
 }  // namespace
 
 Status compare_with_generic(Device& device, const LaunchPlan& plan, const LaunchPlan& generic,
-                            const Arena& arena, std::int64_t cap_bytes, std::string* checked) {
+                            const Arena& arena, std::int64_t cap_bytes, int threads,
+                            std::string* checked) {
   SoftmaxCall call = arena.call(0);
   call.out_scale = scale_to_check(call.out, call.cols);
   const std::vector<Band> bands = bands_of(call, cap_bytes);
@@ -132,19 +135,27 @@ Status compare_with_generic(Device& device, const LaunchPlan& plan, const Launch
   if (!theirs.ok()) return theirs.status().with_context("generic");
   const auto stride = static_cast<std::size_t>(call.dst_stride) * size_of(call.out);
   for (std::size_t i = 0; i < bands.size(); ++i) {
-    for (std::int64_t row = bands[i].begin; row < bands[i].end; ++row) {
-      const std::size_t at = static_cast<std::size_t>(row - bands[i].begin) * stride;
-      const char* a = mine.value()[i].data() + at;
-      const char* b = theirs.value()[i].data() + at;
-      const std::int64_t col = first_difference(a, b, call.cols, call.out);
-      if (col < 0) continue;
-      const std::size_t skip = static_cast<std::size_t>(col) * size_of(call.out);
-      std::ostringstream text;
-      text << "at its own S, row " << row << ", column " << col << ": got "
-           << static_cast<double>(decode(call.out, a + skip)) << ", generic "
-           << static_cast<double>(decode(call.out, b + skip));
-      return Status(Code::kAccuracyFailed, text.str());
-    }
+    const auto rows = static_cast<std::size_t>(bands[i].end - bands[i].begin);
+    const char* const a = mine.value()[i].data();
+    const char* const b = theirs.value()[i].data();
+    std::vector<std::int64_t> differs(rows);  // by row: where
+    const auto turn =
+        static_cast<std::size_t>(std::max<std::int64_t>(1, kTurnElements / call.cols));
+    parallel_for((rows + turn - 1) / turn, threads, [&](std::size_t at) {
+      for (std::size_t row = at * turn; row < std::min(rows, (at + 1) * turn); ++row) {
+        differs[row] = first_difference(a + row * stride, b + row * stride, call.cols, call.out);
+      }
+    });
+    const auto wrong =
+        std::find_if(differs.begin(), differs.end(), [](std::int64_t col) { return col >= 0; });
+    if (wrong == differs.end()) continue;
+    const auto row = static_cast<std::size_t>(wrong - differs.begin());
+    const std::size_t at = row * stride + static_cast<std::size_t>(*wrong) * size_of(call.out);
+    std::ostringstream text;
+    text << "at its own S, row " << bands[i].begin + static_cast<std::int64_t>(row) << ", column "
+         << *wrong << ": got " << static_cast<double>(decode(call.out, a + at)) << ", generic "
+         << static_cast<double>(decode(call.out, b + at));
+    return Status(Code::kAccuracyFailed, text.str());
   }
   return {};
 }

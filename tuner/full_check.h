@@ -15,9 +15,10 @@
 namespace rowsmith {
 
 // Compares within twice the bound, since both may be off by it. `checked` tells how much of the
-// output was compared: all rows, or bands of them up to `cap_bytes`. Accuracy failed, with row,
-// column and both values; else the codes of Device::run.
+// output was compared, by so many threads: all rows, or bands of them up to `cap_bytes`. Accuracy
+// failed, with row, column and both values; else the codes of Device::run.
 Status compare_with_generic(Device& device, const LaunchPlan& plan, const LaunchPlan& generic,
-                            const Arena& arena, std::int64_t cap_bytes, std::string* checked);
+                            const Arena& arena, std::int64_t cap_bytes, int threads,
+                            std::string* checked);
 
 }  // namespace rowsmith

@@ -32,14 +32,10 @@ std::string normal_noise(DType dtype, std::int64_t elements) {
   return noise;
 }
 
-// Twice the L2 and one slot more, within the limits; one on the host device, which has no cache to
-// be cold in that its fibers would notice. A slot takes more memory than a call touches: padding.
-std::int64_t slots_for(const DeviceFacts& facts, std::int64_t touched_bytes,
-                       std::int64_t slot_bytes, const ArenaLimits& limits) {
-  if (facts.kind == "host") return 1;
-  const std::int64_t wanted = 2 * facts.l2_bytes / touched_bytes + 2;
-  const std::int64_t allowed = limits.cap_bytes / slot_bytes;
-  return std::clamp<std::int64_t>(std::min(wanted, allowed), 1, limits.max_slots);
+// Twice the L2 and one slot more; one on the host device, which has no cache to be cold in that its
+// fibers would notice.
+std::int64_t slots_wanted(const DeviceFacts& facts, std::int64_t touched_bytes) {
+  return facts.kind == "host" ? 1 : 2 * facts.l2_bytes / touched_bytes + 2;
 }
 
 }  // namespace
@@ -58,7 +54,11 @@ Result<Arena> Arena::make(Device& device, const Problem& problem, const ArenaLim
   const bool in_place = problem.layout.in_place;
   const std::int64_t slot_bytes = (in_place ? 0 : arena.src_pitch_) + arena.dst_pitch_;
   const std::int64_t touched = (in_place ? 0 : arena.in_bytes_) + arena.out_bytes_;
-  std::int64_t slots = slots_for(device.facts(), touched, slot_bytes, limits);
+  const std::int64_t l2_bytes = device.facts().l2_bytes;
+  const std::int64_t wanted = slots_wanted(device.facts(), touched);
+  // A slot takes more memory than a call touches: padding.
+  std::int64_t slots = std::clamp<std::int64_t>(std::min(wanted, limits.cap_bytes / slot_bytes), 1,
+                                                limits.max_slots);
   while (true) {
     Result<Buffer> dst = device.allocate(static_cast<std::size_t>(slots * arena.dst_pitch_));
     Result<Buffer> src = in_place || !dst.ok()
@@ -75,7 +75,12 @@ Result<Arena> Arena::make(Device& device, const Problem& problem, const ArenaLim
     slots /= 2;
   }
   arena.slots_ = static_cast<int>(slots);
-  arena.cold_ = (slots - 1) * touched >= 2 * device.facts().l2_bytes;
+  if (slots < wanted) {
+    Result<Buffer> sweep = device.allocate(static_cast<std::size_t>(2 * l2_bytes));
+    if (sweep.ok()) arena.sweep_ = *sweep;
+    if (!sweep.ok() && sweep.status().code() != Code::kOutOfMemory) return sweep.status();
+  }
+  arena.cold_ = arena.sweep_.bytes() > 0 || (slots - 1) * touched >= 2 * l2_bytes;
   arena.noise_ = std::make_shared<const std::string>(normal_noise(problem.in, elements));
   for (int slot = 0; slot < arena.slots_; ++slot) {
     if (Status status = arena.refill(device, slot); !status.ok()) return status;
@@ -116,12 +121,13 @@ bool plausible_time(double ns, std::int64_t bytes) {
 }
 
 Result<Stopwatch> Stopwatch::make(Device& device, const std::vector<LaunchCall>& launches,
-                                  int calls, std::int64_t bytes, const StopwatchOptions& options) {
+                                  const Arena& arena, std::int64_t bytes,
+                                  const StopwatchOptions& options) {
   Stopwatch watch;
-  Result<std::unique_ptr<Sequence>> sequence = device.record(launches);
+  Result<std::unique_ptr<Sequence>> sequence = device.record(launches, arena.sweep());
   if (!sequence.ok()) return sequence.status();
   watch.sequence_ = std::move(*sequence);
-  watch.calls_ = calls;
+  watch.calls_ = arena.slots();
   watch.bytes_ = bytes;
   watch.attempts_ = options.attempts;
   Result<double> first = watch.sequence_->time_ns(1);
@@ -144,7 +150,7 @@ Result<Stopwatch> Stopwatch::make(Device& device, const LaunchPlan& plan, const 
       launches.push_back(recorded.emplace_back(plan, arena.call(slot), pass).launch());
     }
   }
-  return make(device, launches, arena.slots(), arena.in_bytes() + arena.out_bytes(), options);
+  return make(device, launches, arena, arena.in_bytes() + arena.out_bytes(), options);
 }
 
 Result<double> Stopwatch::sample() {

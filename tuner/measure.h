@@ -6,6 +6,8 @@
 // Policy. Each call of a sample works on the next slot of the arena, so that it finds its input in
 // memory and not in the L2, as a kernel in the middle of a network does. Calls are recorded once
 // and replayed (a graph on a GPU), so that no launch from the host is timed; nothing is subtracted.
+// Small problems would need tens of thousands of slots; they get some, and a sweep of the L2 before
+// each replay.
 #pragma once
 
 #include "runtime/device.h"
@@ -20,7 +22,7 @@ namespace rowsmith {
 
 struct ArenaLimits {
   std::int64_t cap_bytes = std::int64_t{1} << 30;  // above what one slot needs, never above
-  int max_slots = 4096;                            // nodes of a graph
+  int max_slots = 256;  // nodes of a graph: more take longer to record than to replay
 };
 
 // Private buffers with normal random input; no caller's memory is ever touched.
@@ -31,8 +33,10 @@ class Arena {
   static Result<Arena> make(Device& device, const Problem& problem, const ArenaLimits& limits);
 
   int slots() const { return slots_; }
-  // The slots together exceed twice the L2 by at least one.
+  // No call finds in the L2 what an earlier one left there: the slots together exceed twice the L2
+  // by at least one, or a sweep of twice the L2 goes before each replay.
   bool cold() const { return cold_; }
+  const Buffer& sweep() const { return sweep_; }  // empty where the slots suffice
   // The problem's call on a slot's buffers. In place, a slot holds the results of its last call.
   SoftmaxCall call(int slot) const;
   // Plain memory of a slot for the floor: bytes read and written by one call.
@@ -46,7 +50,7 @@ class Arena {
  private:
   Problem problem_;
   Placement placement_;
-  Buffer src_, dst_;
+  Buffer src_, dst_, sweep_;
   std::int64_t src_pitch_ = 0, dst_pitch_ = 0;  // bytes from slot to slot
   std::int64_t in_bytes_ = 0, out_bytes_ = 0;
   int slots_ = 0;
@@ -62,11 +66,12 @@ struct StopwatchOptions {
 // One kernel (or copy) recorded over an arena.
 class Stopwatch {
  public:
-  // Records the launches of so many calls and runs them once, untimed: loads are lazy and caches
-  // cold the first time. `bytes` are those that one call must move. Codes of Device::record and
-  // Sequence::time_ns.
-  static Result<Stopwatch> make(Device& device, const std::vector<LaunchCall>& launches, int calls,
-                                std::int64_t bytes, const StopwatchOptions& options);
+  // Records the launches of a call for each slot and runs them once, untimed: loads are lazy and
+  // caches cold the first time. `bytes` are those that one call must move. Codes of Device::record
+  // and Sequence::time_ns.
+  static Result<Stopwatch> make(Device& device, const std::vector<LaunchCall>& launches,
+                                const Arena& arena, std::int64_t bytes,
+                                const StopwatchOptions& options);
   // The plan over every slot of the arena.
   static Result<Stopwatch> make(Device& device, const LaunchPlan& plan, const Arena& arena,
                                 const StopwatchOptions& options);

@@ -52,7 +52,7 @@ void ProblemTuner::fill_evidence(Evidence& evidence, const Search::Verdict& verd
   evidence.spread_ns = std::llround(median_absolute_deviation(samples));
   evidence.samples = static_cast<std::int64_t>(samples.size());
   evidence.default_config = to_string(chosen_.configs[chosen_.default_index]);
-  if (!search_->samples(chosen_.default_index).empty()) {
+  if (candidates_[chosen_.default_index].verified) {
     evidence.default_ns = whole_ns(median_ns(chosen_.default_index));
   }
   if (verdict.runner_up) {
@@ -74,6 +74,22 @@ void ProblemTuner::fill_evidence(Evidence& evidence, const Search::Verdict& verd
   evidence.tool_version = rowsmith_version();
   evidence.driver_version = facts_.driver_version;
   evidence.tuned_at = static_cast<std::int64_t>(std::time(nullptr));
+  evidence.below = reuse_of(neighbours_.below, verdict.winner);
+  evidence.above = reuse_of(neighbours_.above, verdict.winner);
+}
+
+Reuse ProblemTuner::reuse_of(const std::optional<WinnerRecord>& neighbour,
+                             std::size_t winner) const {
+  if (!neighbour) return {};
+  Reuse reuse{neighbour->problem.rows, to_string(neighbour->config), 0};
+  const auto& configs = chosen_.configs;
+  const auto at = std::find(configs.begin(), configs.end(), neighbour->config) - configs.begin();
+  const auto i = static_cast<std::size_t>(at);
+  if (i == winner)
+    reuse.ratio = 1;
+  else if (i < configs.size())
+    reuse.ratio = search_->ratio(i, winner).value_or(0);
+  return reuse;
 }
 
 // "cold L2, graph replay over 31 buffers; compared with generic: all rows".
@@ -84,6 +100,7 @@ std::string ProblemTuner::policy() const {
   } else {
     text = std::string(arena_->cold() ? "cold L2" : "warm L2") + ", graph replay over " +
            std::to_string(arena_->slots()) + (arena_->slots() == 1 ? " buffer" : " buffers");
+    if (arena_->sweep().bytes() > 0) text += ", swept before each";
   }
   if (outcome_.problem.layout.in_place) text += ", in place on earlier results";
   if (!compared_.empty()) text += "; compared with generic: " + compared_;
@@ -95,6 +112,7 @@ void ProblemTuner::show_progress() const {
   TuneProgress progress;
   progress.problem = settings_.problem_index;
   progress.problems = settings_.problem_count;
+  progress.in_hand = outcome_.problem;
   progress.candidate = search_->screened();
   progress.candidates = candidates_.size();
   progress.floor_ns = floor_ns_;
@@ -108,6 +126,7 @@ void ProblemTuner::show_progress() const {
 void ProblemTuner::explain(SearchEvent event) const {
   if (!settings_.explain) return;
   event.problem = settings_.problem_index;
+  event.in_hand = outcome_.problem;
   event.config = to_string(chosen_.configs[event.candidate]);
   event.is_default = event.candidate == chosen_.default_index;
   settings_.explain(event);

@@ -95,9 +95,15 @@ void ProblemTuner::begin_builds(std::vector<Config> legal) {
     };
     legal.erase(std::stable_partition(legal.begin(), legal.end(), wanted), legal.end());
   }
-  chosen_ = choose_candidates(legal, standard, plan_.candidates);
+  std::size_t most = plan_.candidates;
+  if (plan_.compile_s > 0) {
+    const double afforded = plan_.compile_s / compile_s(problem, facts_, standard);
+    most = std::clamp(static_cast<std::size_t>(afforded), most / 2, most);
+  }
+  neighbours_ = find_neighbours(session_, problem);
+  chosen_ = choose_candidates(legal, standard, most, neighbours_.configs());
   candidates_.resize(chosen_.configs.size());
-  search_.emplace(plan_.search, candidates_.size(), chosen_.default_index);
+  search_.emplace(plan_.search, candidates_.size(), chosen_.default_index, chosen_.kept);
   if (settings_.explain) {
     search_->on_event([this](SearchEvent event) { explain(std::move(event)); });
   }
@@ -116,6 +122,7 @@ void ProblemTuner::begin_builds(std::vector<Config> legal) {
 bool ProblemTuner::prepare() {
   using State = TuneOutcome::State;
   const Problem& problem = outcome_.problem;
+  if (settings_.trying) settings_.trying(settings_.problem_index, problem, "");
   std::vector<Config> legal = legal_configs(problem, facts_);
   outcome_.rejections = leave_out_killers(session_, problem, legal);
   if (legal.empty() && !outcome_.rejections.empty()) {
@@ -161,7 +168,8 @@ void ProblemTuner::on_device(std::optional<std::size_t> i) {
   if (i == on_device_) return;
   on_device_ = i;
   if (!settings_.trying) return;
-  settings_.trying(settings_.problem_index, i ? to_string(chosen_.configs[*i]) : std::string());
+  settings_.trying(settings_.problem_index, outcome_.problem,
+                   i ? to_string(chosen_.configs[*i]) : std::string());
 }
 
 void ProblemTuner::search_best() {
@@ -204,7 +212,27 @@ void ProblemTuner::take_sample(const Search::Step& step) {
   if (step.stage == Search::Stage::kScreening &&
       (next.candidate != step.candidate || next.stage != step.stage)) {
     candidate.watch.reset();
+    verify_leader();
   }
+}
+
+// Before a time cuts others, its results must be right.
+void ProblemTuner::verify_leader() {
+  while (!ended_ && search_->leader() && !candidates_[*search_->leader()].verified) {
+    const bool last = search_->next().stage != Search::Stage::kScreening;
+    if (!verify(*search_->leader()) && last) return search_again("the fastest was dropped");
+  }
+}
+
+bool ProblemTuner::verify(std::size_t i) {
+  Candidate& candidate = candidates_[i];
+  if (!candidate.verified) {
+    on_device(i);
+    const Status status = verifier_->check(candidate.plan);
+    candidate.verified = status.ok();
+    if (!status.ok()) reject(i, status);
+  }
+  return candidate.verified;
 }
 
 Status ProblemTuner::take_build(std::size_t i) {
@@ -219,12 +247,6 @@ Status ProblemTuner::take_build(std::size_t i) {
 bool ProblemTuner::spills(std::size_t i) const {
   return !spillers_admitted_ && i != chosen_.default_index &&
          candidates_[i].plan.kernel->resources().spill_bytes > plan_.spill_bytes;
-}
-
-Status ProblemTuner::why_dropped(std::size_t spiller) const {
-  const int spilled = candidates_[spiller].plan.kernel->resources().spill_bytes;
-  return Status(Code::kUnsupported,
-                "spills " + std::to_string(spilled) + " bytes a thread to local memory");
 }
 
 void ProblemTuner::drop_spiller(std::size_t i) {
@@ -250,7 +272,6 @@ void ProblemTuner::search_again(std::string why) {
 
 Status ProblemTuner::start_screening(std::size_t i) {
   Candidate& candidate = candidates_[i];
-  if (Status verified = verifier_->check(candidate.plan); !verified.ok()) return verified;
   Result<Stopwatch> watch =
       Stopwatch::make(*session_.device, candidate.plan, *arena_, plan_.stopwatch);
   if (!watch.ok()) return watch.status();
@@ -269,6 +290,7 @@ void ProblemTuner::enter_finals() {
   for (std::size_t at = 0; at < finalists.size() && !ended_; ++at) {
     const std::size_t i = finalists[at];
     if (statuses[at].ok()) {
+      if (!verify(i)) continue;
       on_device(i);
       Result<Stopwatch> watch =
           Stopwatch::make(*session_.device, candidates_[i].plan, *arena_, plan_.stopwatch);
@@ -315,23 +337,10 @@ bool ProblemTuner::confirm(std::size_t i) {
     on_device(i);
     status = compare_with_generic(device, candidates_[i].plan,
                                   make_plan(outcome_.problem, facts_, generic, *kernel), *arena_,
-                                  plan_.compare_bytes, &compared_);
+                                  plan_.compare_bytes, threads_, &compared_);
   }
   if (!status.ok()) reject(i, status);
   return status.ok();
-}
-
-Status ProblemTuner::why_none_stands() const {
-  if (!memory_failure_.ok()) return memory_failure_;
-  if (outcome_.rejections.empty()) {
-    return passed_over_.ok() ? Status(Code::kNotTuned, "the budget ended before anything was timed")
-                             : passed_over_;
-  }
-  const Rejection& first = outcome_.rejections.front();
-  // A candidate that lost the device earlier leaves a device that works.
-  const Code code = first.code == Code::kDeviceLost ? Code::kLaunchFailed : first.code;
-  return Status(code, "no candidate stands; " + std::to_string(outcome_.rejections.size()) +
-                          " were rejected, the first (" + first.config + "): " + first.reason);
 }
 
 void ProblemTuner::conclude() {
@@ -349,42 +358,6 @@ void ProblemTuner::conclude() {
     }
     if (!ended_ && !time_is_up()) search_again("the winner was dropped");
   }
-}
-
-void ProblemTuner::drop(std::size_t i, const Status& why) {
-  SearchEvent event;
-  event.kind = SearchEvent::Kind::kDropped;
-  event.candidate = i;
-  event.reason = why.to_string();
-  explain(std::move(event));
-  search_->reject(i);
-  candidates_[i].watch.reset();
-  log().debug("{}: {}: {}", to_string(outcome_.problem), to_string(chosen_.configs[i]),
-              why.to_string());
-}
-
-// The device's and the memory's failures are nobody's.
-void ProblemTuner::reject(std::size_t i, const Status& why) {
-  const std::string config = to_string(chosen_.configs[i]);
-  drop(i, why);
-  switch (why.code()) {
-    case Code::kDeviceLost: end_with(TuneOutcome::State::kFailed, why.with_context(config)); return;
-    case Code::kOutOfMemory: memory_failure_ = why.with_context(config); return;
-    case Code::kNotTuned: return;
-    case Code::kUnsupported: passed_over_ = why; return;
-    default: remember_rejection(i, why);
-  }
-}
-
-void ProblemTuner::remember_rejection(std::size_t i, const Status& why) {
-  const std::string config = to_string(chosen_.configs[i]);
-  Rejection rejection{class_,     outcome_.problem,
-                      config,     std::string(find_family(chosen_.configs[i].family)->digest()),
-                      why.code(), why.message()};
-  if (Status stored = session_.store->put_rejection(rejection); !stored.ok()) {
-    log().warn("{}: a rejection is not remembered: {}", config, stored.message());
-  }
-  outcome_.rejections.push_back(std::move(rejection));
 }
 
 }  // namespace rowsmith

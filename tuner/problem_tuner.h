@@ -28,6 +28,7 @@ class ProblemTuner {
   // A candidate, once it is built with its plan, and with its stopwatch while it is being timed.
   struct Candidate {
     bool built = false;
+    bool verified = false;
     LaunchPlan plan;
     std::optional<Stopwatch> watch;
   };
@@ -38,6 +39,8 @@ class ProblemTuner {
   bool measure_floor();
   void search_best();
   void take_sample(const Search::Step& step);
+  void verify_leader();
+  bool verify(std::size_t i);
   Status take_build(std::size_t i);
   bool spills(std::size_t i) const;
   Status why_dropped(std::size_t spiller) const;
@@ -53,6 +56,7 @@ class ProblemTuner {
   void record(const Search::Verdict& verdict);
   void log_candidates() const;
   void fill_evidence(Evidence& evidence, const Search::Verdict& verdict) const;
+  Reuse reuse_of(const std::optional<WinnerRecord>& neighbour, std::size_t winner) const;
   std::string policy() const;
 
   void reject(std::size_t i, const Status& why);
@@ -80,6 +84,7 @@ class ProblemTuner {
   int threads_ = 1;
   TuneOutcome outcome_;
   bool ended_ = false;
+  Neighbours neighbours_;
   Candidates chosen_;
   std::optional<std::size_t> generic_;  // among the builds, unless it is loaded already
   std::optional<CandidateBuilds> builds_;

@@ -27,9 +27,11 @@ SearchEvent::Rival rival(std::size_t candidate, double ns, const PairedCompariso
 
 }  // namespace
 
-Search::Search(const SearchOptions& options, std::size_t count, std::size_t default_index)
+Search::Search(const SearchOptions& options, std::size_t count, std::size_t default_index,
+               const std::vector<std::size_t>& kept)
     : options_(options), candidates_(count), default_index_(default_index) {
   assert(default_index < count);
+  for (const std::size_t i : kept) candidates_[i].kept = true;
   order_.resize(count);
   std::iota(order_.begin(), order_.end(), std::size_t{0});
   std::rotate(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(default_index),
@@ -61,9 +63,12 @@ void Search::report(double ns) {
     tell_cut(order_[position_], first ? Rule::kFirstSample : Rule::kLeastSample,
              least(candidate.screening), limit(candidate));
     end_screening_of_current();
-  } else if (candidate.screening.size() >= options_.screen_samples) {
+  } else if (screened_whole(candidate)) {
     const double middle = median(candidate.screening);
-    best_ = best_ == 0 ? middle : std::min(best_, middle);
+    if (!leader_ || middle < best_) {
+      leader_ = order_[position_];
+      best_ = middle;
+    }
     SearchEvent event;
     event.kind = SearchEvent::Kind::kScreened;
     event.candidate = order_[position_];
@@ -76,14 +81,18 @@ void Search::report(double ns) {
 
 void Search::reject(std::size_t candidate) {
   candidates_[candidate].rejected = true;
+  if (leader_ == candidate) find_leader();
   if (stage_ == Stage::kScreening) settle_screening();
   if (stage_ == Stage::kFinals) settle_finals();
 }
 
 void Search::restart(std::string why) {
-  for (Candidate& candidate : candidates_) candidate = Candidate{{}, {}, candidate.rejected, false};
+  for (Candidate& candidate : candidates_) {
+    candidate = Candidate{{}, {}, candidate.kept, candidate.rejected, false};
+  }
   stage_ = Stage::kScreening;
   position_ = round_ = 0;
+  leader_.reset();
   best_ = 0;
   finalists_.clear();
   SearchEvent event;
@@ -123,6 +132,17 @@ const std::vector<double>& Search::samples(std::size_t candidate) const {
   return finals_count() && !it.finals.empty() ? it.finals : it.screening;
 }
 
+std::optional<double> Search::ratio(std::size_t a, std::size_t b) const {
+  const Candidate &one = candidates_[a], &other = candidates_[b];
+  if (one.rejected || other.rejected) return std::nullopt;
+  if (std::min(one.finals.size(), other.finals.size()) >= kLeastRounds) {
+    return compare_paired(one.finals, other.finals).ratio;
+  }
+  const bool cut = one.out && one.finals.empty();
+  if (!cut || one.screening.empty() || other.screening.empty()) return std::nullopt;
+  return median(one.screening) / median(other.screening);
+}
+
 bool Search::stands(std::size_t candidate) const {
   return !candidates_[candidate].rejected && !candidates_[candidate].out;
 }
@@ -133,8 +153,24 @@ bool Search::beyond_cut(const Candidate& candidate) const {
 }
 
 double Search::limit(const Candidate& candidate) const {
-  const bool first = candidate.screening.size() == 1;
-  return best_ * (first ? options_.first_cut : options_.screen_cut);
+  const bool wide = candidate.kept || candidate.screening.size() == 1;
+  return best_ * (wide ? options_.first_cut : options_.screen_cut);
+}
+
+bool Search::screened_whole(const Candidate& candidate) const {
+  return candidate.screening.size() >= options_.screen_samples;
+}
+
+void Search::find_leader() {
+  leader_.reset();
+  best_ = 0;
+  for (const std::size_t i : order_) {
+    if (!stands(i) || !screened_whole(candidates_[i])) continue;
+    const double middle = median(candidates_[i].screening);
+    if (leader_ && middle >= best_) continue;
+    leader_ = i;
+    best_ = middle;
+  }
 }
 
 void Search::end_screening_of_current() {
@@ -155,10 +191,13 @@ void Search::start_finals() {
   std::stable_sort(ranked.begin(), ranked.end(), [&](std::size_t a, std::size_t b) {
     return median(candidates_[a].screening) < median(candidates_[b].screening);
   });
+  std::size_t places = options_.finalists;
   for (const std::size_t i : ranked) {
     const double middle = median(candidates_[i].screening);
     const double band = best_ * options_.finalist_band;
-    if (middle <= band && finalists_.size() < options_.finalists) {
+    const bool among_best = middle <= band && places > 0;
+    if (among_best) --places;
+    if (among_best || candidates_[i].kept) {
       finalists_.push_back(i);
       continue;
     }
@@ -227,7 +266,7 @@ std::vector<std::size_t> Search::contenders() const {
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     if (!stands(i) || samples(i).empty()) continue;
     standing.push_back(i);
-    if (candidates_[i].screening.size() >= options_.screen_samples) complete.push_back(i);
+    if (screened_whole(candidates_[i])) complete.push_back(i);
   }
   return complete.empty() ? standing : complete;
 }

@@ -8,9 +8,10 @@
 // 70 times the best. The best is the smallest *median* of a candidate screened to the end, never a
 // single sample: one far-too-fast outlier must not cut everybody else.
 //
-// Finals. The best few and the default are timed in turn, round after round, the order reversed
-// every other round, so that drift of the clock falls on all alike; rounds are compared as ratios.
-// A finalist that is slower beyond the noise leaves early.
+// Finals. The best few, the default and those that are to be compared whatever their screening says
+// (winners of other S: what they cost here decides where they may serve) are timed in turn, round
+// after round, the order reversed every other round, so that drift of the clock falls on all alike;
+// rounds are compared as ratios. A finalist that is slower beyond the noise leaves early.
 //
 // Verdict. The default stays unless a candidate is faster beyond the noise and the margin. Where
 // several are equal within the noise the one of the best rank wins, so that two runs agree.
@@ -43,8 +44,10 @@ struct SearchOptions {
 
 class Search {
  public:
-  // Candidates are 0 .. count - 1 by rank. Requires default_index < count.
-  Search(const SearchOptions& options, std::size_t count, std::size_t default_index);
+  // Candidates are 0 .. count - 1 by rank. Those in `kept` reach the finals beside the others,
+  // unless they fail or are beyond the first cut. Requires default_index < count.
+  Search(const SearchOptions& options, std::size_t count, std::size_t default_index,
+         const std::vector<std::size_t>& kept = {});
 
   // Is told every decision as it is taken, but for verdicts, which change nothing. May be empty.
   void on_event(std::function<void(SearchEvent)> sink) { sink_ = std::move(sink); }
@@ -70,6 +73,8 @@ class Search {
 
   // The candidates that take part in the finals, default included; empty while screening.
   const std::vector<std::size_t>& finalists() const { return finalists_; }
+  // Whose time the cuts are relative to: the best that was screened to the end and stands.
+  std::optional<std::size_t> leader() const { return leader_; }
   // Screened to the end, cut or rejected.
   std::size_t screened() const;
   // The time of the best so far, for progress: cheap at any time, unlike verdict(). nullopt before
@@ -77,6 +82,10 @@ class Search {
   std::optional<double> best_ns() const;
   // Samples of the candidate: of the finals where it was in them, else of the screening.
   const std::vector<double>& samples(std::size_t candidate) const;
+
+  // The time of `a` over that of `b`: by the rounds of the finals that both have, or, of a
+  // candidate that was cut before, by the screening. nullopt = not measured.
+  std::optional<double> ratio(std::size_t a, std::size_t b) const;
 
   struct Verdict {
     std::size_t winner = 0;
@@ -93,12 +102,15 @@ class Search {
  private:
   struct Candidate {
     std::vector<double> screening, finals;
+    bool kept = false;
     bool rejected = false;
     bool out = false;  // cut, or dropped from the finals
   };
   bool stands(std::size_t candidate) const;
   bool beyond_cut(const Candidate& candidate) const;
   void end_screening_of_current();
+  bool screened_whole(const Candidate& candidate) const;
+  void find_leader();
   void settle_screening();
   void start_finals();
   void settle_finals();
@@ -124,7 +136,8 @@ class Search {
   std::vector<std::size_t> order_;  // of the screening: the default first
   std::size_t position_ = 0;        // in order_, then in finalists_
   std::size_t round_ = 0;
-  double best_ = 0;  // smallest screening median; 0 before the first
+  std::optional<std::size_t> leader_;
+  double best_ = 0;  // the leader's screening median; 0 before the first
   std::vector<std::size_t> finalists_;
 };
 

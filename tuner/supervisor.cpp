@@ -3,6 +3,8 @@
 
 #include "tuner/worker_lane.h"
 
+#include <rowsmith/text.h>
+
 #include <poll.h>
 
 #include <algorithm>
@@ -23,6 +25,19 @@ double steady_seconds() {
   return std::chrono::duration<double>(since_start).count();
 }
 
+// By problem: its place among what is dealt. Buckets look between the S of an H, which stay
+// together.
+std::vector<std::size_t> turns_of(const TuneRequest& request) {
+  std::vector<std::size_t> turns;
+  std::map<std::string, std::size_t> frames;
+  for (Problem frame : request.problems) {
+    frame.rows = 0;
+    const auto [at, added] = frames.try_emplace(to_string(frame), frames.size());
+    turns.push_back(request.buckets ? at->second : turns.size());
+  }
+  return turns;
+}
+
 using Lanes = std::vector<std::unique_ptr<WorkerLane>>;
 
 // Until a worker says something, or a while has passed.
@@ -38,14 +53,17 @@ void wait_for_news(const Lanes& lanes) {
 
 }  // namespace
 
-std::vector<WorkShare> share_out(const std::vector<DeviceToTune>& devices, std::size_t problems) {
+std::vector<WorkShare> share_out(const std::vector<DeviceToTune>& devices,
+                                 const TuneRequest& request) {
+  const std::vector<std::size_t> turns = turns_of(request);
   std::map<std::string, std::size_t> equal, taken;
   for (const DeviceToTune& device : devices) ++equal[device.kind];
   std::vector<WorkShare> shares;
   for (const DeviceToTune& device : devices) {
     WorkShare share{device.name, {}};
-    for (std::size_t i = taken[device.kind]++; i < problems; i += equal[device.kind]) {
-      share.problems.push_back(i);
+    const std::size_t own = taken[device.kind]++;
+    for (std::size_t i = 0; i < turns.size(); ++i) {
+      if (turns[i] % equal[device.kind] == own) share.problems.push_back(i);
     }
     if (!share.problems.empty()) shares.push_back(std::move(share));
   }

@@ -26,12 +26,14 @@ struct DeviceToTune {
   std::string name;
   std::string kind;  // its device class; "" = not asked
 };
-// Every device tunes the whole list of `problems`, but equal ones take turns: the n-th of them
-// every n-th problem. A device with none to tune has no share.
-std::vector<WorkShare> share_out(const std::vector<DeviceToTune>& devices, std::size_t problems);
+// Every device tunes the whole list of the request, but equal ones take turns: the n-th of them
+// every n-th problem, or with buckets every n-th (dtypes, H, layout). One with none to tune has no
+// share.
+std::vector<WorkShare> share_out(const std::vector<DeviceToTune>& devices,
+                                 const TuneRequest& request);
 
-// Callbacks are called from the calling thread and may be empty; problems are told by their index
-// in the request.
+// Callbacks are called from the calling thread and may be empty; problems are told by the index of
+// their outcome in the share's report.
 struct Supervision {
   std::string program;                 // what a worker runs,
   std::vector<std::string> arguments;  // its name the first
@@ -50,7 +52,7 @@ struct Supervision {
 };
 
 struct ShareReport {
-  std::vector<TuneOutcome> outcomes;  // of its problems, in their order
+  std::vector<TuneOutcome> outcomes;  // of its problems, in their order, then what buckets added
   Status never_ran;                   // why the device was never open; ok where it was
   int started = 0, died = 0;          // workers
   double start_s = 0;                 // of the last that was ready: from its start to then

@@ -159,7 +159,7 @@ class Grammar {
     CLI::App* softmax =
         add("softmax", "Time the legal configs and remember the winners", run_softmax);
     add_problem_list(softmax);
-    add_text(
+    CLI::Option* shard = add_text(
         softmax, "--shard", "Only the i-th of n shares of the problems", "I/N",
         [this](const std::string& text) { args_.shard = checked("--shard", parse_shard(text)); });
     add_device(softmax, "0, 1, .., GPU-<uuid>, all, host");
@@ -170,6 +170,10 @@ class Grammar {
                args_.budget_s = checked("--budget", parse_duration_s(text));
              });
     softmax->add_flag("--retune", args_.retune, "Also problems that have a winner");
+    softmax
+        ->add_flag("--buckets", args_.buckets,
+                   "Also S in between, wherever the winners of those listed do not serve well")
+        ->excludes(shard);  // which would tear the S of an H apart
     softmax->add_flag("--explain-search", args_.explain_search, "Print every decision");
     softmax->add_option("--family", args_.families, "Only these families, and the default")
         ->delimiter(',')

@@ -27,6 +27,36 @@ Result<std::optional<WinnerRecord>> find_valid(const Session& session, const Pro
   return known;
 }
 
+Result<std::vector<WinnerRecord>> find_valid_same_cols(const Session& session,
+                                                       const Problem& problem) {
+  const DeviceFacts& facts = session.device->facts();
+  auto known = session.store->find_same_cols(device_class(facts), problem);
+  if (known.ok()) {
+    std::erase_if(*known,
+                  [&](const WinnerRecord& record) { return !still_valid(record, problem, facts); });
+  }
+  return known;
+}
+
+std::vector<Config> Neighbours::configs() const {
+  std::vector<Config> configs;
+  if (below) configs.push_back(below->config);
+  if (above) configs.push_back(above->config);
+  return configs;
+}
+
+// Where the store cannot be read there are none: nothing but their comparison is lost.
+Neighbours find_neighbours(const Session& session, const Problem& problem) {
+  Neighbours nearest;
+  const auto known = find_valid_same_cols(session, problem);
+  if (!known.ok()) return nearest;
+  for (const WinnerRecord& record : *known) {
+    if (record.problem.rows < problem.rows) nearest.below = record;
+    if (record.problem.rows > problem.rows && !nearest.above) nearest.above = record;
+  }
+  return nearest;
+}
+
 TuneOutcome tune_problem(const Session& session, const Problem& problem,
                          const TuneSettings& settings, FloorMeter& floor) {
   try {

@@ -29,8 +29,9 @@ struct TuneSettings {
   std::function<void(const TuneProgress&)> progress;  // may be empty
   std::function<void(const SearchEvent&)> explain;    // may be empty
   // Is told the config that is about to be on the device, before its first launch and whenever it
-  // changes: the problem's index, and "" where it is none (while compilers run, say). May be empty.
-  std::function<void(std::size_t, const std::string&)> trying;
+  // changes: the problem's index and itself, and "" where it is none (while compilers run, say).
+  // Each problem that is not settled at once begins with none. May be empty.
+  std::function<void(std::size_t, const Problem&, const std::string&)> trying;
   std::size_t problem_index = 0, problem_count = 1;  // for progress
   std::string lock_directory;                        // "" = TuningLock::default_directory()
   double lock_wait_s = 10;
@@ -45,6 +46,18 @@ struct TuneSettings {
 // not be stored).
 TuneOutcome tune_problem(const Session& session, const Problem& problem,
                          const TuneSettings& settings, FloorMeter& floor);
+
+// The session's records that differ from the problem in S at most and might serve it, S ascending.
+// Codes of WinnerStore::find_same_cols.
+Result<std::vector<WinnerRecord>> find_valid_same_cols(const Session& session,
+                                                       const Problem& problem);
+
+// Of these the nearest in S on either side, its own S left out.
+struct Neighbours {
+  std::optional<WinnerRecord> below, above;
+  std::vector<Config> configs() const;
+};
+Neighbours find_neighbours(const Session& session, const Problem& problem);
 
 // The session's record of exactly this problem, if it may serve: its family is as it was, its
 // config is legal on the device. Codes of WinnerStore::find.

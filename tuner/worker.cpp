@@ -73,8 +73,8 @@ void serve_request(const Session& session, const WorkerRequest& request, int in,
                    double start_s, const std::function<bool()>& stop, const TuneSettings& around) {
   write_worker_message(out, WorkerReady{device_class(session.device->facts()), start_s});
   TuneSettings settings = around;
-  settings.trying = [out](std::size_t problem, const std::string& config) {
-    write_worker_message(out, WorkerTrying{problem, config});
+  settings.trying = [out](std::size_t index, const Problem& problem, const std::string& config) {
+    write_worker_message(out, WorkerTrying{index, problem, config});
   };
   TuneRequest told = request.request;
   if (request.explain) {

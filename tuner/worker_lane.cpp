@@ -38,12 +38,11 @@ bool is_request_to_end(int signal) {
 
 WorkerLane::WorkerLane(const Supervision& what, std::size_t share, LaneClock& clock)
     : what_(what), share_(share), clock_(clock) {
-  for (std::size_t at = 0; at < what.shares[share].problems.size(); ++at) waiting_.push_back(at);
-  report_.outcomes.resize(waiting_.size());
-}
-
-const Problem& WorkerLane::problem() const {
-  return what_.request.problems[what_.shares[share_].problems[waiting_.front()]];
+  for (const std::size_t index : what.shares[share].problems) {
+    waiting_.push_back(problems_.size());
+    problems_.push_back(what.request.problems[index]);
+  }
+  report_.outcomes.resize(problems_.size());
 }
 
 void WorkerLane::note(const std::string& text) const {
@@ -100,11 +99,13 @@ void WorkerLane::start() {
   request.options = what_.options;
   request.options.device = what_.shares[share_].device;
   sent_.assign(waiting_.begin(), waiting_.end());
-  for (const std::size_t at : sent_) {
-    request.request.problems.push_back(what_.request.problems[what_.shares[share_].problems[at]]);
+  for (std::size_t at = 0; at < problems_.size(); ++at) {
+    const bool waits = at >= waiting_.front();  // they are finished in order
+    (waits ? request.request.problems : request.request.settled).push_back(problems_[at]);
   }
   request.request.effort = what_.request.effort;
   request.request.retune = what_.request.retune;
+  request.request.buckets = what_.request.buckets;
   request.request.families = what_.request.families;
   request.request.compile_threads = what_.request.compile_threads;
   request.explain = static_cast<bool>(what_.explain);
@@ -153,10 +154,16 @@ void WorkerLane::hear(const std::string& line) {
   std::visit([this](const auto& it) { take(it); }, *message);
 }
 
-// Workers go through their problems in order.
-bool WorkerLane::is_in_hand(std::size_t problem) {
-  const bool known =
-      !waiting_.empty() && problem < sent_.size() && sent_[problem] == waiting_.front();
+// Workers go through their problems in order, then through what buckets add.
+bool WorkerLane::is_in_hand(std::size_t index, const Problem& problem) {
+  if (waiting_.empty() && index == sent_.size() && what_.request.buckets) {
+    sent_.push_back(problems_.size());
+    waiting_.push_back(problems_.size());
+    problems_.push_back(problem);
+    report_.outcomes.emplace_back();
+  }
+  const bool known = !waiting_.empty() && index < sent_.size() &&
+                     sent_[index] == waiting_.front() && problems_[sent_[index]] == problem;
   if (!known) charge_ = "told of a problem that is not its turn";
   return known;
 }
@@ -174,7 +181,7 @@ void WorkerLane::take(const WorkerCannotStart& failed) {
 }
 
 void WorkerLane::take(const WorkerTrying& trying) {
-  if (!is_in_hand(trying.problem)) return;
+  if (!is_in_hand(trying.problem, trying.in_hand)) return;
   const auto config = parse_config(trying.config);
   if (!trying.config.empty() && (!config || find_family(config->family) == nullptr)) {
     charge_ = "told of '" + trying.config + "', which is no config";
@@ -184,21 +191,22 @@ void WorkerLane::take(const WorkerTrying& trying) {
 }
 
 void WorkerLane::take(const TuneProgress& progress) {
-  if (!is_in_hand(progress.problem) || !what_.progress) return;
+  if (!is_in_hand(progress.problem, progress.in_hand) || !what_.progress) return;
   TuneProgress told = progress;
-  told.problem = what_.shares[share_].problems[waiting_.front()];
+  told.problem = waiting_.front();
+  told.problems = problems_.size();
   what_.progress(share_, told);
 }
 
 void WorkerLane::take(const SearchEvent& event) {
-  if (!is_in_hand(event.problem) || !what_.explain) return;
+  if (!is_in_hand(event.problem, event.in_hand) || !what_.explain) return;
   SearchEvent told = event;
-  told.problem = what_.shares[share_].problems[waiting_.front()];
+  told.problem = waiting_.front();
   what_.explain(share_, told);
 }
 
 void WorkerLane::take(const WorkerFinished& finished) {
-  if (!is_in_hand(finished.problem)) return;
+  if (!is_in_hand(finished.problem, finished.outcome.problem)) return;
   if (finished.outcome.status.code() == Code::kDeviceLost) {
     charge_ = "lost the device (" + finished.outcome.status.message() + ")";
     lost_ = finished.outcome;
@@ -246,7 +254,8 @@ void WorkerLane::blame(const std::string& why) {
   if (!stored.ok()) note(on_device_ + ": a rejection is not remembered: " + stored.message());
   SearchEvent event;
   event.kind = SearchEvent::Kind::kRestarted;
-  event.problem = what_.shares[share_].problems[waiting_.front()];
+  event.problem = waiting_.front();
+  event.in_hand = problem();
   event.config = on_device_;
   event.reason = on_device_ + ": " + rejection.reason;
   if (what_.explain) what_.explain(share_, event);

@@ -51,7 +51,7 @@ class WorkerLane {
   void take(const SearchEvent& event);
   void take(const WorkerFinished& finished);
   void take(const WorkerEnded& ended);
-  bool is_in_hand(std::size_t problem);
+  bool is_in_hand(std::size_t index, const Problem& problem);
   double patience_s() const;
 
   void bury(const WorkerProcess::End& end);
@@ -60,13 +60,14 @@ class WorkerLane {
   void finish(TuneOutcome outcome);
   void finish_all(TuneOutcome::State state, const Status& why);
   void note(const std::string& text) const;
-  const Problem& problem() const;  // in hand: the first that waits
+  const Problem& problem() const { return problems_[waiting_.front()]; }  // in hand
 
   const Supervision& what_;
   const std::size_t share_;
   LaneClock& clock_;
   ShareReport report_;
-  std::deque<std::size_t> waiting_;  // places in the share; the first is in hand
+  std::vector<Problem> problems_;    // the share's, then what buckets added
+  std::deque<std::size_t> waiting_;  // their places; the first is in hand
   bool interrupted_ = false;
   int failed_starts_ = 0;  // in a row
   bool ever_ready_ = false;

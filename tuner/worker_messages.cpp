@@ -183,10 +183,12 @@ void fields(Message& it, Visit&& visit) {
     visit("status", it.status);
   } else if constexpr (std::is_same_v<T, WorkerTrying>) {
     visit("problem", it.problem);
+    visit("in_hand", it.in_hand);
     visit("config", it.config);
   } else if constexpr (std::is_same_v<T, TuneProgress>) {
     visit("problem", it.problem);
     visit("problems", it.problems);
+    visit("in_hand", it.in_hand);
     visit("candidate", it.candidate);
     visit("candidates", it.candidates);
     visit("best_ns", it.best_ns);
@@ -195,6 +197,7 @@ void fields(Message& it, Visit&& visit) {
   } else if constexpr (std::is_same_v<T, SearchEvent>) {
     visit("event", it.kind);
     visit("problem", it.problem);
+    visit("in_hand", it.in_hand);
     visit("candidate", it.candidate);
     visit("config", it.config);
     visit("is_default", it.is_default);
@@ -221,6 +224,8 @@ void fields(Message& it, Visit&& visit) {
     visit("effort", it.request.effort);
     visit("budget_s", it.request.budget_s);
     visit("retune", it.request.retune);
+    visit("buckets", it.request.buckets);
+    visit("settled", it.request.settled);
     visit("families", it.request.families);
     visit("compile_threads", it.request.compile_threads);
     visit("explain", it.explain);

@@ -29,9 +29,10 @@ struct WorkerReady {
 struct WorkerCannotStart {
   Status status;
 };
-// About to be on the device, until another is; "" = none.
+// About to be on the device, until another is; "" = none. What each problem begins with.
 struct WorkerTrying {
   std::size_t problem = 0;
+  Problem in_hand;
   std::string config;
 };
 struct WorkerFinished {
@@ -43,7 +44,7 @@ struct WorkerEnded {
   bool interrupted = false;
 };
 
-// Problems are named by their index in the request.
+// Problems are named by their index in the request; those that `buckets` adds go on from there.
 using WorkerMessage = std::variant<WorkerReady, WorkerCannotStart, WorkerTrying, TuneProgress,
                                    SearchEvent, WorkerFinished, WorkerEnded>;
 

@@ -39,6 +39,7 @@ def parse(arguments):
     how.add_argument("--providers", metavar="LIST", help=", ".join(_ALL_PROVIDERS))
     how.add_argument("--order", choices=("bars", "asked"), default="bars",
                      help="bars: shapes with a bar of their own, f16, the rest (bars)")
+    how.add_argument("--shard", metavar="I/N", help="every N-th of the shapes: a GPU each")
     how.add_argument("--rounds", type=int, default=15, help="replays a graph (15)")
     how.add_argument("--minutes", type=float, help="stop cleanly before so many have passed")
     how.add_argument("--tune", action="store_true", help="tune each shape that has no winner yet")
@@ -93,7 +94,18 @@ def plan_of(options):
     plan = dict.fromkeys(wide, asked)
     for shape in sweep:
         plan.setdefault(shape, narrow)
-    return list(plan.items())
+    first, step = parse_shard(options.shard)
+    return list(plan.items())[first::step]
+
+
+def parse_shard(text):
+    """(first, step) of a shard like "2/3"."""
+    if text is None:
+        return 0, 1
+    index, slash, count = text.partition("/")
+    if not (slash and index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
+        raise ValueError(f"--shard: '{text}' is not I/N with 1 <= I <= N")
+    return int(index) - 1, int(count)
 
 
 def first_things_first(wide):

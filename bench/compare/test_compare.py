@@ -226,6 +226,13 @@ class CommandTest(unittest.TestCase):
         self.assertEqual([s.dtype for s in order()[-20:]], ["f32"] * 16 + ["bf16"] * 4)
         self.assertEqual(order("--order", "asked")[:36], shapes.table_shapes())
 
+    def test_shards_are_even_and_together_the_plan(self):
+        whole = compare.parse(["--table", "--extra"]).plan
+        shards = [compare.parse(["--table", "--extra", "--shard", f"{i}/3"]).plan
+                  for i in (1, 2, 3)]
+        self.assertLessEqual(max(map(len, shards)) - min(map(len, shards)), 1)
+        self.assertEqual(sorted(sum(shards, [])), sorted(whole))
+
     def test_a_shape_of_table_and_sweep_keeps_the_peers(self):
         options = compare.parse(["--table", "--sweep", "-d", "f32"])
         plan = dict(options.plan)
@@ -235,6 +242,8 @@ class CommandTest(unittest.TestCase):
     def test_wrong_use_is_refused_with_what_is_wrong(self):
         for arguments, text in (([], "no shapes"), (["-S", "4"], "-S and -H"),
                                 (["--table", "--providers", "tvm"], "'tvm'"),
+                                (["--table", "--shard", "3/2"], "'3/2'"),
+                                (["--table", "--shard", "2"], "'2'"),
                                 (["--report"], "--resume")):
             err = io.StringIO()
             with contextlib.redirect_stderr(err), self.assertRaises(SystemExit):

@@ -4,6 +4,8 @@
 // why a config won, or why it was never timed.
 #pragma once
 
+#include <rowsmith/types.h>
+
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -12,7 +14,7 @@ namespace rowsmith {
 
 struct SearchEvent {
   // In the order in which a candidate meets them. Behind each: the fields that it fills, beside
-  // problem and, where one candidate is meant, candidate, config and is_default.
+  // problem, in_hand and, where one candidate is meant, candidate, config and is_default.
   enum class Kind {
     kRanked,     // takes part
     kCompiled,   // registers, spill_bytes
@@ -48,7 +50,8 @@ struct SearchEvent {
   };
 
   Kind kind = Kind::kRanked;
-  std::size_t problem = 0;    // index in the request
+  std::size_t problem = 0;  // index of its outcome in the report
+  Problem in_hand;
   std::size_t candidate = 0;  // place in the ranked list, from 0
   std::string config;         // of the candidate
   bool is_default = false;

@@ -37,23 +37,31 @@ struct TuneRequest {
   Effort effort = Effort::kStandard;
   double budget_s = 0;  // for all problems together; 0 = no limit
   bool retune = false;  // also problems that have a valid exact record
+  // Also the S between those listed where it takes a winner more: until of each (dtypes, H, layout)
+  // any S in between is served at a measured loss of 5 % or by a winner within a factor of two.
+  bool buckets = false;
+  // Of the same list, but settled by an earlier run: not tuned, yet part of what `buckets` looks
+  // between.
+  std::vector<Problem> settled;
   // Only these families, and the default; empty = all.
   std::vector<std::string> families;
   int compile_threads = 0;  // 0 = the machine's cores
   // Is told every decision of the search, in order, from the calling thread. May be empty.
   std::function<void(const SearchEvent&)> explain;
-  // Is told what became of each problem, by its index, as soon as that stands. May be empty.
+  // Is told what became of each problem, by its index in the report, as soon as that stands. May be
+  // empty.
   std::function<void(std::size_t, const TuneOutcome&)> finished;
 };
 
 struct TuneProgress {
-  std::size_t problem = 0, problems = 0;      // index of the problem in hand, and how many
+  std::size_t problem = 0, problems = 0;  // index of the problem in hand, and how many so far
+  Problem in_hand;
   std::size_t candidate = 0, candidates = 0;  // timed so far, and how many will be
   std::int64_t best_ns = 0, default_ns = 0, floor_ns = 0;
 };
 
 struct TuneReport {
-  std::vector<TuneOutcome> outcomes;  // in the order of the request
+  std::vector<TuneOutcome> outcomes;  // in the order of the request, then what `buckets` added
   double elapsed_s = 0;
   bool interrupted = false;
 };

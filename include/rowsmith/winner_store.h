@@ -15,6 +15,13 @@
 
 namespace rowsmith {
 
+// What the winner of another S would cost here, had it to serve this problem.
+struct Reuse {
+  std::int64_t rows = 0;  // the other S; 0 = none was stored
+  std::string config;     // its winner's when this was measured
+  double ratio = 0;       // the time of that config here over the winner's; 0 = not measured
+};
+
 // What was measured, and how sure it is. Times are whole nanoseconds a call; 0 = not measured.
 struct Evidence {
   std::int64_t median_ns = 0;  // the winner; always > 0 in a stored record
@@ -36,6 +43,7 @@ struct Evidence {
   std::string device_name, device_uuid, compiler, tool_version;
   int driver_version = 0;
   std::int64_t tuned_at = 0;  // seconds since 1970, UTC
+  Reuse below, above;         // of the winners stored nearest in S, H and all else being equal
 };
 
 struct WinnerRecord {

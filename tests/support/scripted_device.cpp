@@ -45,8 +45,8 @@ class ScriptedModule : public Module {
 
 class ScriptedSequence : public Sequence {
  public:
-  ScriptedSequence(ScriptedDevice* device, const std::vector<LaunchCall>& calls)
-      : device_(device), calls_(calls) {
+  ScriptedSequence(ScriptedDevice* device, const std::vector<LaunchCall>& calls, Buffer sweep)
+      : device_(device), calls_(calls), sweep_(std::move(sweep)) {
     params_.reserve(calls.size());
     for (LaunchCall& call : calls_) {
       params_.emplace_back(static_cast<const char*>(call.params), call.param_bytes);
@@ -56,6 +56,7 @@ class ScriptedSequence : public Sequence {
   Result<double> time_ns(int times) override {
     double total = 0;
     for (int i = 0; i < times; ++i) {
+      if (sweep_.bytes() > 0) device_->sweeps_.push_back(sweep_.bytes());
       for (const LaunchCall& call : calls_) {
         if (Status status = device_->perform(call, nullptr, true); !status.ok()) return status;
         Result<double> cost = device_->cost_of(call);
@@ -69,6 +70,7 @@ class ScriptedSequence : public Sequence {
  private:
   ScriptedDevice* device_;
   std::vector<LaunchCall> calls_;
+  Buffer sweep_;
   std::vector<std::string> params_;
 };
 
@@ -174,8 +176,9 @@ Status ScriptedDevice::run(const LaunchCall& call) {
   return perform(call, nullptr, true);
 }
 
-Result<std::unique_ptr<Sequence>> ScriptedDevice::record(const std::vector<LaunchCall>& calls) {
-  return std::unique_ptr<Sequence>(std::make_unique<ScriptedSequence>(this, calls));
+Result<std::unique_ptr<Sequence>> ScriptedDevice::record(const std::vector<LaunchCall>& calls,
+                                                         const Buffer& sweep) {
+  return std::unique_ptr<Sequence>(std::make_unique<ScriptedSequence>(this, calls, sweep));
 }
 
 Result<bool> ScriptedDevice::is_capturing(CUstream_st*) {

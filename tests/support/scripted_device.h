@@ -58,6 +58,8 @@ class ScriptedDevice : public Device {
   std::uint64_t compiles() const { return compiles_; }
   std::uint64_t loads() const { return loads_; }
   int allocations() const { return allocations_; }
+  // Bytes of each sweep before a replay. Not for use beside one.
+  const std::vector<std::size_t>& sweeps() const { return sweeps_; }
 
   // The entry of a kernel that this device loaded.
   static const std::string& entry_of(const LaunchCall& call);
@@ -72,7 +74,8 @@ class ScriptedDevice : public Device {
   Status fill(void* dst, unsigned char byte, std::size_t bytes) override;
   Status launch(const LaunchCall& call, CUstream_st* stream) override;
   Status run(const LaunchCall& call) override;
-  Result<std::unique_ptr<Sequence>> record(const std::vector<LaunchCall>& calls) override;
+  Result<std::unique_ptr<Sequence>> record(const std::vector<LaunchCall>& calls,
+                                           const Buffer& sweep) override;
   Result<bool> is_capturing(CUstream_st* stream) override;
   Status check_access(const void* pointer, const char* what) override;
 
@@ -87,6 +90,7 @@ class ScriptedDevice : public Device {
   mutable std::mutex mutex_;
   std::vector<Launched> launches_;
   std::vector<std::string> compiled_entries_;
+  std::vector<std::size_t> sweeps_;
   std::mt19937 random_;
   bool seeded_ = false;
   std::atomic<std::uint64_t> compiles_{0}, loads_{0};

@@ -11,8 +11,9 @@ namespace rowsmith::testing {
 
 inline constexpr const char* kWorkerFlag = "--worker";
 
-// What happens, once over all workers of one directory, where `at` is launched: a config, "floor"
-// (the plain copies) or "start" (before the device is open).
+// What happens, once over all workers of one directory, where `at` is launched: a config, also on
+// so many rows ("generic:threads=256@11"), "floor" (the plain copies) or "start" (before the device
+// is open).
 struct PlantedFault {
   std::string at;
   // segv, kill, term: the signal; exit: with status 3; hang: after making the file `hung`; garbage:
@@ -21,9 +22,11 @@ struct PlantedFault {
 };
 
 // The command line of such a worker. `fast` is a config that takes 10 us where all others take
-// 1000; "" = none. It writes each request's budget as a line of the file `budgets`.
+// 1000, and on up to 12 rows `fast_below`; "" = none. It writes each request's budget as a line of
+// the file `budgets`.
 std::vector<std::string> worker_arguments(const std::string& directory, const std::string& fast,
-                                          const std::vector<PlantedFault>& faults);
+                                          const std::vector<PlantedFault>& faults,
+                                          const std::string& fast_below = "");
 int scripted_worker_main(const std::vector<std::string>& arguments);
 
 }  // namespace rowsmith::testing
