@@ -52,6 +52,10 @@ TEST_P(StoreContract, ReturnsEveryFieldOfWhatWasPut) {
   record.evidence.runner_up = "warp_rows";
   record.evidence.runner_up_ns = 1600;
   record.evidence.contended = true;
+  record.evidence.sm_clock_mhz = 1410;
+  record.evidence.sm_clock_high_mhz = 1980;
+  record.evidence.memory_clock_mhz = 3201;
+  record.evidence.throttled = "power cap, thermal";
   record.evidence.max_error_ulp = 0.501953125;
   put(record);
   const auto found = store_->find(kDeviceA, record.problem);

@@ -33,10 +33,18 @@ struct Evidence {
   std::string policy;           // how it was timed: "cold L2, graph replay"
   std::string effort;           // "quick", "standard", "thorough"
   bool contended = false;       // another process used the device meanwhile
+  // Read of the device before, amid and after the samples; 0 = not known.
+  std::int64_t sm_clock_mhz = 0, sm_clock_high_mhz = 0;  // the lowest and the highest
+  std::int64_t memory_clock_mhz = 0;                     // the lowest
+  std::string throttled;  // what held the clocks down, "power cap, thermal"; "" = nothing seen
   std::string device_name, device_uuid, compiler, tool_version;
   int driver_version = 0;
   std::int64_t tuned_at = 0;  // seconds since 1970, UTC
 };
+
+// Empty, or why the times may not be those that the device has by itself: contended, throttled, or
+// its SM clock moved by more than 5 %. Such a record serves, and the next tuning replaces it.
+std::string why_dirty(const Evidence& evidence);
 
 struct WinnerRecord {
   std::string device_class;  // device_class(facts)
