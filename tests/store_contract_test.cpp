@@ -167,6 +167,19 @@ TEST_P(StoreContract, ErasesOneKey) {
   EXPECT_EQ(content_of(*store_), export_winners({record_of(problem_of(4, 258))}));
 }
 
+TEST_P(StoreContract, ErasesManyKeysAtOnce) {
+  std::vector<WinnerRecord> many;
+  for (int cols = 1; cols <= 50; ++cols) many.push_back(record_of(problem_of(4, cols)));
+  for (const WinnerRecord& record : many) put(record);
+  put(record_of(problem_of(4, 257)));
+  put(record_of(problem_of(4, 7), 1500, kDeviceB));
+  many.push_back(record_of(problem_of(4, 999)));  // not there
+  EXPECT_TRUE(store_->erase_all(many).ok());
+  EXPECT_TRUE(store_->erase_all({}).ok());
+  EXPECT_EQ(content_of(*store_), export_winners({record_of(problem_of(4, 257)),
+                                                 record_of(problem_of(4, 7), 1500, kDeviceB)}));
+}
+
 TEST_P(StoreContract, KeepsRejectionsApartFromTimes) {
   const Problem problem = problem_of(4, 257);
   const auto reject = [&](const std::string& config, Code code, const std::string& reason) {

@@ -85,6 +85,8 @@ class WinnerStore {
   // record) stays, so merging is commutative, associative and idempotent. True if it was taken.
   virtual Result<bool> merge(const WinnerRecord& record) = 0;
   virtual Status erase(const std::string& device_class, const Problem& problem) = 0;
+  // The records of all these keys at once: where it fails, none is gone.
+  virtual Status erase_all(const std::vector<WinnerRecord>& records) = 0;
 
   virtual Status put_rejection(const Rejection& rejection) = 0;
   virtual Result<std::vector<Rejection>> list_rejections(const std::string& device_class,
