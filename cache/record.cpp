@@ -75,7 +75,7 @@ WinnerRecord normalised(const WinnerRecord& record) {
 std::string why_dirty(const Evidence& evidence) {
   std::string why;
   const auto add = [&](const std::string& fault) { why += (why.empty() ? "" : "; ") + fault; };
-  if (evidence.contended) add("another process tuned on the device");
+  if (evidence.contended) add("another process may have used the device");
   if (!evidence.throttled.empty()) add("throttled: " + evidence.throttled);
   const std::int64_t low = evidence.sm_clock_mhz, high = evidence.sm_clock_high_mhz;
   if (low > 0 && 100.0 * static_cast<double>(high) > 105.0 * static_cast<double>(low)) {

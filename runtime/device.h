@@ -130,8 +130,8 @@ class Device {
   // Invalid argument, naming `what`, unless this device can access the memory at `pointer`.
   virtual Status check_access(const void* pointer, const char* what) = 0;
 
-  // Clocks and what holds them down, now. Touches no stream and no context; the first call may take
-  // tens of milliseconds, later ones well under one. Unsupported: why nothing is known.
+  // Clocks and what holds them down, now. Touches no stream and no context. The first call may be
+  // slow: it starts a library. Unsupported: why nothing is known.
   virtual Result<DeviceState> state() = 0;
 };
 

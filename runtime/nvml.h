@@ -25,9 +25,9 @@ class NvmlDevice {
   NvmlDevice(const NvmlDevice&) = delete;
   NvmlDevice& operator=(const NvmlDevice&) = delete;
 
-  // Opens the library the first time, which takes tens of milliseconds; a failure stands from then
-  // on. What a GPU does not tell is 0. Unsupported: why nothing is known (no NVML, no such GPU, a
-  // MIG instance, which has no clocks of its own).
+  // Opens and starts the library the first time; a failure stands from then on. What a GPU does not
+  // tell is 0. Unsupported: why nothing is known (no NVML, no such GPU, a MIG instance, which has
+  // no clocks of its own).
   Result<DeviceState> state();
 
  private:

@@ -186,7 +186,7 @@ TEST(WhyDirty, NamesEverything) {
   Evidence evidence = evidence_of({{1980, 0, 0, 0}, {990, 0, 0, bit(Throttle::kPowerBrake)}});
   evidence.contended = true;
   EXPECT_EQ(why_dirty(evidence),
-            "another process tuned on the device; throttled: power brake; the SM clock moved "
+            "another process may have used the device; throttled: power brake; the SM clock moved "
             "between 990 and 1980 MHz");
 }
 

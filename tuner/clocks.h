@@ -4,10 +4,10 @@
 // idle GPU needs up to tens of milliseconds to reach the clock that it keeps under load; times
 // taken on the way there, or while the clock is held down, are those of another device.
 //
-// What a reading is worth. It shows one moment; it is taken right after work, when the clock still
-// is what it was under that work (it falls after milliseconds at the earliest). It costs a call or
-// two of NVML a figure, tens of microseconds each; so a problem is read a handful of times, never
-// between samples.
+// What a reading is worth. It shows one moment; it is taken right after work, on the assumption
+// that the clock still is what it was under that work. It is a few calls of NVML, assumed to take
+// tens of microseconds to a millisecond; so a problem is read a handful of times, never between
+// samples.
 #pragma once
 
 #include "runtime/device.h"

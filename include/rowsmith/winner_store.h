@@ -32,7 +32,7 @@ struct Evidence {
   double max_error_ulp = 0;     // in units of the last place of the output dtype
   std::string policy;           // how it was timed: "cold L2, graph replay"
   std::string effort;           // "quick", "standard", "thorough"
-  bool contended = false;       // another process used the device meanwhile
+  bool contended = false;       // another process may have used the device meanwhile
   // Read of the device before, amid and after the samples; 0 = not known.
   std::int64_t sm_clock_mhz = 0, sm_clock_high_mhz = 0;  // the lowest and the highest
   std::int64_t memory_clock_mhz = 0;                     // the lowest
