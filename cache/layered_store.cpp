@@ -71,6 +71,13 @@ class LayeredStore final : public WinnerStore {
     return status;
   }
 
+  Status erase_all(const std::vector<WinnerRecord>& records) override {
+    if (!layers_.own_read_only) {
+      if (Status status = layers_.own->erase_all(records); !status.ok()) return status;
+    }
+    return overlay_->erase_all(records);
+  }
+
   Status put_rejection(const Rejection& rejection) override {
     return write([&](WinnerStore& layer) { return layer.put_rejection(rejection); });
   }

@@ -78,6 +78,12 @@ class MemoryStore final : public WinnerStore {
     return {};
   }
 
+  Status erase_all(const std::vector<WinnerRecord>& records) override {
+    const std::lock_guard lock(mutex_);
+    for (const WinnerRecord& record : records) winners_.erase(key_of(record));
+    return {};
+  }
+
   Status put_rejection(const Rejection& rejection) override {
     const std::string why = why_unstorable(rejection.device_class, rejection.problem);
     if (!why.empty()) return invalid("the rejection", rejection.problem, why);

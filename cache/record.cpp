@@ -72,6 +72,19 @@ WinnerRecord normalised(const WinnerRecord& record) {
   return result;
 }
 
+std::string why_dirty(const Evidence& evidence) {
+  std::string why;
+  const auto add = [&](const std::string& fault) { why += (why.empty() ? "" : "; ") + fault; };
+  if (evidence.contended) add("another process may have used the device");
+  if (!evidence.throttled.empty()) add("throttled: " + evidence.throttled);
+  const std::int64_t low = evidence.sm_clock_mhz, high = evidence.sm_clock_high_mhz;
+  if (low > 0 && 100.0 * static_cast<double>(high) > 105.0 * static_cast<double>(low)) {
+    add("the SM clock moved between " + std::to_string(low) + " and " + std::to_string(high) +
+        " MHz");
+  }
+  return why;
+}
+
 bool supersedes(const WinnerRecord& challenger, const WinnerRecord& holder) {
   const auto rank = [](const WinnerRecord& record) {
     return std::tuple(effort_rank(record.evidence.effort), record.evidence.tuned_at);

@@ -39,6 +39,10 @@ void for_each_field(EvidenceType& evidence, Visit&& visit) {
   visit("policy", evidence.policy);
   visit("effort", evidence.effort);
   visit("contended", evidence.contended);
+  visit("sm_clock_mhz", evidence.sm_clock_mhz);
+  visit("sm_clock_high_mhz", evidence.sm_clock_high_mhz);
+  visit("memory_clock_mhz", evidence.memory_clock_mhz);
+  visit("throttled", evidence.throttled);
   visit("device_name", evidence.device_name);
   visit("device_uuid", evidence.device_uuid);
   visit("compiler", evidence.compiler);

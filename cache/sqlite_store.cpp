@@ -115,8 +115,16 @@ class SqliteStore final : public WinnerStore {
   }
 
   Status erase(const std::string& device_class, const Problem& problem) override {
+    return write([&](Database& database) { return erase_row(database, device_class, problem); });
+  }
+
+  Status erase_all(const std::vector<WinnerRecord>& records) override {
     return write([&](Database& database) {
-      return database.run("DELETE FROM winners" + kWhereKey, key_values(device_class, problem));
+      for (const WinnerRecord& record : records) {
+        Status status = erase_row(database, record.device_class, record.problem);
+        if (!status.ok()) return status;
+      }
+      return Status();
     });
   }
 
@@ -197,6 +205,11 @@ class SqliteStore final : public WinnerStore {
   static Status check(const std::string& why, const Problem& problem) {
     if (why.empty()) return {};
     return {Code::kInvalidArgument, "a row for " + to_string(problem) + " is not stored: " + why};
+  }
+
+  static Status erase_row(Database& database, const std::string& device_class,
+                          const Problem& problem) {
+    return database.run("DELETE FROM winners" + kWhereKey, key_values(device_class, problem));
   }
 
   static Status replace(Database& database, const WinnerRecord& record) {

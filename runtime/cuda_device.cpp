@@ -6,6 +6,7 @@
 
 #include "runtime/cuda_module.h"
 #include "runtime/devices.h"
+#include "runtime/nvml.h"
 #include "runtime/nvrtc.h"
 
 #include <array>
@@ -96,11 +97,11 @@ CUdeviceptr address_of(const void* pointer) {
   return reinterpret_cast<CUdeviceptr>(pointer);
 }
 
-// Thread-safe: the facts never change, the rest is in CudaContext.
+// Thread-safe: the facts never change, the rest is in CudaContext and NvmlDevice.
 class CudaDevice final : public Device {
  public:
   CudaDevice(std::shared_ptr<CudaContext> context, DeviceFacts facts)
-      : context_(std::move(context)), facts_(std::move(facts)) {}
+      : context_(std::move(context)), facts_(std::move(facts)), nvml_(facts_.uuid) {}
 
   const DeviceFacts& facts() const override { return facts_; }
   std::string binary_key() const override { return nvrtc_key(facts_.capability); }
@@ -122,6 +123,10 @@ class CudaDevice final : public Device {
   }
   Result<bool> is_capturing(CUstream_st* stream) override;
   Status check_access(const void* pointer, const char* what) override;
+  Result<DeviceState> state() override {
+    if (forked_after_start) return forked_status();
+    return nvml_.state();
+  }
 
  private:
   // Enqueues on our own stream by `enqueue` and waits for the end.
@@ -133,6 +138,7 @@ class CudaDevice final : public Device {
 
   std::shared_ptr<CudaContext> context_;
   DeviceFacts facts_;
+  NvmlDevice nvml_;
 };
 
 template <typename Enqueue>

@@ -4,6 +4,8 @@
 // NVRTC), host (C++ compiler and fibers), and a scripted one in tests. Knows nothing of softmax.
 #pragma once
 
+#include "runtime/device_state.h"
+
 #include <rowsmith/status.h>
 #include <rowsmith/types.h>
 
@@ -130,6 +132,10 @@ class Device {
   virtual Result<bool> is_capturing(CUstream_st* stream) = 0;
   // Invalid argument, naming `what`, unless this device can access the memory at `pointer`.
   virtual Status check_access(const void* pointer, const char* what) = 0;
+
+  // Clocks and what holds them down, now. Touches no stream and no context. The first call may be
+  // slow: it starts a library. Unsupported: why nothing is known.
+  virtual Result<DeviceState> state() = 0;
 };
 
 }  // namespace rowsmith

@@ -1,10 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/dispatcher_class.h"
 
+#include <cmath>
+
 namespace rowsmith {
 namespace {
 
 constexpr std::size_t kNearMissesTold = 5;
+
+// Says so where the winner that serves is from a dirty run. Of winners that look alike it is the
+// one nearest in S, by ratio.
+void tell_doubts(const std::vector<WinnerRecord>& winners, const Problem& problem,
+                 Explanation& answer) {
+  const auto distance = [&](const WinnerRecord& winner) {
+    return std::abs(std::log2(static_cast<double>(winner.problem.rows)) -
+                    std::log2(static_cast<double>(problem.rows)));
+  };
+  const WinnerRecord* serving = nullptr;
+  for (const WinnerRecord& winner : winners) {
+    const bool alike =
+        winner.config == answer.config && winner.evidence.median_ns == answer.median_ns;
+    if (alike && (!serving || distance(winner) < distance(*serving))) serving = &winner;
+  }
+  if (!serving) return;
+  const std::string dirty = why_dirty(serving->evidence);
+  if (dirty.empty()) return;
+  answer.reasons.push_back("its times are in doubt (" + dirty + "): tuning replaces it");
+}
 
 }  // namespace
 
@@ -24,6 +46,7 @@ Result<Explanation> Dispatcher::explain(const Problem& problem) {
     if (choice->config.empty()) return nothing_left(problem, *choice);
     Explanation answer{choice->source, std::move(choice->config), std::move(choice->reasons),
                        choice->median_ns};
+    tell_doubts(walk.winners, problem, answer);
     if (!fault.empty()) answer.reasons.push_back("the cache could not be read: " + fault);
     if (answer.source == Source::kDefault || answer.source == Source::kGeneric) {
       tell_near_misses(problem, answer.reasons);

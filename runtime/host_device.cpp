@@ -94,6 +94,9 @@ class FiberDevice final : public HostDevice {
     if (pointer != nullptr) return {};
     return Status(Code::kInvalidArgument, std::string(what) + " is null");
   }
+  Result<DeviceState> state() override {
+    return Status(Code::kUnsupported, "the host device has no clocks to tell");
+  }
 
  private:
   const HostOptions options_;

@@ -60,6 +60,7 @@ class CompileOnlyDevice final : public Device {
   }
   Result<bool> is_capturing(CUstream_st*) override { return false; }
   Status check_access(const void*, const char*) override { return refusal("check pointers"); }
+  Result<DeviceState> state() override { return refusal("read clocks"); }
 
  private:
   Status refusal(const char* what) const {

@@ -25,7 +25,7 @@ class RetimeTest : public testing::TuneTest {
   }
   Retimed retimed(const WinnerRecord& record, const std::function<bool()>& stop = nullptr) {
     FloorMeter floor;
-    return retime(session_, record, floor, stop);
+    return retime(session_, record, floor, stop, [this] { return clock_; });
   }
 };
 
@@ -83,6 +83,17 @@ TEST_F(RetimeTest, OneThatDoesNotLaunchFailsByName) {
   EXPECT_EQ(found.state, State::kFailed);
   EXPECT_NE(found.status.message().find(to_string(chosen_.configs[other(3)])), std::string::npos)
       << found.status.to_string();
+}
+
+TEST_F(RetimeTest, ClocksAreReadBeforeAndAfter) {
+  device_->script.state = [this] {
+    return Result<DeviceState>(DeviceState{clock_ < 0.05 ? 1980 : 1755, 3201, 60, 0});
+  };
+  const Retimed found = retimed(winner(other(3)));
+  EXPECT_EQ(found.state, State::kHolds);
+  Evidence evidence;
+  found.clocks.tell(evidence);
+  EXPECT_EQ(why_dirty(evidence), "the SM clock moved between 1755 and 1980 MHz");
 }
 
 TEST_F(RetimeTest, AnInterruptEndsItWithoutAVerdict) {

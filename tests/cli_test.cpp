@@ -3,6 +3,7 @@
 // `tune` without a GPU or a compiler: arguments, exit statuses, and the commands that only look.
 
 #include "tests/support/tune_program.h"
+#include "tuner/cli_commands.h"
 #include "tuner/cli_problem_list.h"
 #include "tuner/tune_cli.h"
 
@@ -47,7 +48,8 @@ class Cli : public ::testing::Test {
   std::string path(const std::string& name) const { return directory_ + "/" + name; }
 
   // Puts a winner of a CUDA device that is not here into the cache `name`.
-  void store_winner(const std::string& name, std::int64_t rows, std::int64_t tuned_at) {
+  void store_winner(const std::string& name, std::int64_t rows, std::int64_t tuned_at,
+                    const std::string& throttled = "") {
     WinnerRecord record;
     record.device_class = kClass;
     record.problem = contiguous_problem(DType::kF16, DType::kF16, rows, 257);
@@ -57,6 +59,7 @@ class Cli : public ::testing::Test {
     record.evidence.effort = "quick";
     record.evidence.verdict = "default";
     record.evidence.tuned_at = tuned_at;
+    record.evidence.throttled = throttled;
     StoreOptions options;
     options.directory = path(name);
     ASSERT_TRUE(open_store(options).store->put(record).ok());
@@ -259,6 +262,16 @@ TEST_F(Cli, ListShowsWinnersWithTheirEvidence) {
   EXPECT_EQ(winner["dtype"], "f16");
   EXPECT_EQ(winner["median_ns"], 900);
   EXPECT_EQ(winner["config"], to_string(generic_config()));
+  EXPECT_TRUE(winner["dirty"].is_null());
+}
+
+TEST_F(Cli, ListMarksWinnersOfDirtyRuns) {
+  store_winner("cache", 4, 10, "power cap");
+  ASSERT_EQ(tune("list --cache " + path("cache")), kExitDone);
+  EXPECT_NE(out_.find("  default, dirty  "), std::string::npos) << out_;
+  ASSERT_EQ(tune("list --json --cache " + path("cache")), kExitDone);
+  EXPECT_EQ(json()["winners"][0]["dirty"], "throttled: power cap");
+  EXPECT_EQ(json()["winners"][0]["throttled"], "power cap");
 }
 
 TEST_F(Cli, ImportTakesWhatExportWroteOnce) {
@@ -323,6 +336,17 @@ TEST_F(Cli, DoctorReportsWithoutAGpu) {
   EXPECT_EQ(report["cache"]["directory"], path("cache"));
   EXPECT_EQ(report["environment"]["ROWSMITH_LOG"], "error");
   EXPECT_EQ(report["devices"].empty(), report["why_no_gpu"].is_string());
+}
+
+TEST_F(Cli, DoctorTellsClocksOrWhyThereAreNone) {
+  DeviceState state{1410, 3201, 88, static_cast<std::uint32_t>(Throttle::kThermal)};
+  EXPECT_EQ(clocks_text(clocks_json(state)),
+            "clocks: SM 1410 MHz, memory 3201 MHz, 88 C, throttled: thermal");
+  state = {1980, 0, 0, 0};
+  EXPECT_EQ(clocks_text(clocks_json(state)), "clocks: SM 1980 MHz, memory ?, ?, not throttled");
+  EXPECT_TRUE(clocks_json(state)["temperature_c"].is_null());
+  EXPECT_EQ(clocks_text(clocks_json(Status(Code::kUnsupported, "no NVML: libnvidia-ml.so.1"))),
+            "clocks: not known: no NVML: libnvidia-ml.so.1");
 }
 
 TEST_F(Cli, DoctorSaysWhatIsWrongWithTheCache) {

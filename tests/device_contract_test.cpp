@@ -204,6 +204,19 @@ TEST_P(DeviceContract, ChecksItsOwnMemoryAndNull) {
   EXPECT_EQ(status.message().rfind("x ", 0), 0u) << status.to_string();
 }
 
+TEST_P(DeviceContract, TellsItsClocksOrWhyTheyAreNotKnown) {
+  const Result<DeviceState> state = device_->state();
+  if (!state.ok()) {
+    EXPECT_EQ(state.status().code(), Code::kUnsupported);
+    EXPECT_NE(state.status().message(), "");
+    return;
+  }
+  EXPECT_GE(state->sm_clock_mhz, 0);
+  EXPECT_LT(state->sm_clock_mhz, 10'000);
+  EXPECT_LT(state->memory_clock_mhz, 50'000);
+  EXPECT_LT(state->temperature_c, 150);
+}
+
 TEST_P(DeviceContract, BuffersOutliveTheDevice) {
   Buffer buffer = *device_->allocate(64);
   device_.reset();

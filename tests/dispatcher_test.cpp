@@ -13,7 +13,9 @@ namespace rowsmith {
 namespace {
 
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::ScriptedDevice;
 
 class DispatcherTest : public testing::DispatchFixture {};
@@ -195,6 +197,20 @@ TEST_F(DispatcherTest, AConfigThatDoesNotCompileIsMarkedAndTheNextRungServes) {
   const auto answer = runtime_->explain(problem(100));
   ASSERT_TRUE(answer.ok());
   EXPECT_THAT(answer.value().reasons, Contains(HasSubstr("scripted compile")));
+}
+
+TEST_F(DispatcherTest, AWinnerOfADirtyRunServesAndIsExplainedAsOne) {
+  ASSERT_TRUE(store_winner(100, 1, kCols, "thermal").ok());
+  ASSERT_TRUE(store_winner(400, 1).ok());
+  open();
+  EXPECT_EQ(serve(100), entry(config(1)));
+  const auto doubts = HasSubstr("in doubt (throttled: thermal)");
+  for (const std::int64_t near_the_dirty_one : {100, 110}) {
+    EXPECT_THAT(runtime_->explain(problem(near_the_dirty_one))->reasons, Contains(doubts));
+  }
+  for (const std::int64_t near_the_clean_one : {400, 500}) {
+    EXPECT_THAT(runtime_->explain(problem(near_the_clean_one))->reasons, Each(Not(doubts)));
+  }
 }
 
 TEST_F(DispatcherTest, AConfigThatDoesNotLaunchIsMarkedAndGenericServesLast) {

@@ -52,6 +52,10 @@ TEST_P(StoreContract, ReturnsEveryFieldOfWhatWasPut) {
   record.evidence.runner_up = "warp_rows";
   record.evidence.runner_up_ns = 1600;
   record.evidence.contended = true;
+  record.evidence.sm_clock_mhz = 1410;
+  record.evidence.sm_clock_high_mhz = 1980;
+  record.evidence.memory_clock_mhz = 3201;
+  record.evidence.throttled = "power cap, thermal";
   record.evidence.max_error_ulp = 0.501953125;
   put(record);
   const auto found = store_->find(kDeviceA, record.problem);
@@ -161,6 +165,19 @@ TEST_P(StoreContract, ErasesOneKey) {
   EXPECT_TRUE(store_->erase(kDeviceA, problem_of(4, 257)).ok());
   EXPECT_TRUE(store_->erase(kDeviceA, problem_of(4, 259)).ok());
   EXPECT_EQ(content_of(*store_), export_winners({record_of(problem_of(4, 258))}));
+}
+
+TEST_P(StoreContract, ErasesManyKeysAtOnce) {
+  std::vector<WinnerRecord> many;
+  for (int cols = 1; cols <= 50; ++cols) many.push_back(record_of(problem_of(4, cols)));
+  for (const WinnerRecord& record : many) put(record);
+  put(record_of(problem_of(4, 257)));
+  put(record_of(problem_of(4, 7), 1500, kDeviceB));
+  many.push_back(record_of(problem_of(4, 999)));  // not there
+  EXPECT_TRUE(store_->erase_all(many).ok());
+  EXPECT_TRUE(store_->erase_all({}).ok());
+  EXPECT_EQ(content_of(*store_), export_winners({record_of(problem_of(4, 257)),
+                                                 record_of(problem_of(4, 7), 1500, kDeviceB)}));
 }
 
 TEST_P(StoreContract, KeepsRejectionsApartFromTimes) {

@@ -341,12 +341,16 @@ TEST(TuningLock, IsHeldByOneAtATimeAndByEachDeviceAlone) {
   {
     const TuningLock first(directory, "GPU-1", 0, {});
     EXPECT_TRUE(first.held());
-    EXPECT_FALSE(TuningLock(directory, "GPU-1", 0, {}).held());
+    const TuningLock second(directory, "GPU-1", 0, {});
+    EXPECT_FALSE(second.held());
+    EXPECT_TRUE(second.contended());
     EXPECT_FALSE(TuningLock(directory, "GPU-1", 1e9, [] { return true; }).held());
     EXPECT_TRUE(TuningLock(directory, "GPU-2", 0, {}).held());
   }
   EXPECT_TRUE(TuningLock(directory, "GPU-1", 0, {}).held());
-  EXPECT_FALSE(TuningLock(directory + "/absent", "GPU-1", 0, {}).held());
+  const TuningLock nowhere(directory + "/absent", "GPU-1", 0, {});
+  EXPECT_FALSE(nowhere.held());
+  EXPECT_FALSE(nowhere.contended());
   std::filesystem::remove_all(directory);
 }
 

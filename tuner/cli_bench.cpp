@@ -26,6 +26,7 @@ struct BenchRow {
   Problem problem;
   std::optional<WinnerRecord> record;  // none: no winner is stored
   Retimed retimed;
+  std::string dirty;  // why the times are in doubt
   bool holds() const { return record && retimed.state == Retimed::State::kHolds; }
   std::string status() const { return record ? to_string(retimed.state) : "absent"; }
 };
@@ -50,8 +51,16 @@ Result<std::vector<BenchRow>> rows_to_bench(const ProblemList* named, const Sess
   return rows;
 }
 
+Evidence evidence_of(const Retimed& retimed, bool contended) {
+  Evidence evidence;
+  if (retimed.winner_ns == 0) return evidence;
+  evidence.contended = contended;
+  retimed.clocks.tell(evidence);
+  return evidence;
+}
+
 // Times the rows until asked to stop; the rest are dropped.
-void bench_rows(const Session& session, Cli& cli, std::vector<BenchRow>& rows) {
+void bench_rows(const Session& session, bool contended, Cli& cli, std::vector<BenchRow>& rows) {
   FloorMeter floor;
   Progress bar(cli.err, cli.terminal);
   std::size_t done = 0;
@@ -61,7 +70,8 @@ void bench_rows(const Session& session, Cli& cli, std::vector<BenchRow>& rows) {
       progress.problem = done;
       progress.problems = rows.size();
       bar.update(progress, short_name(row.problem));
-      row.retimed = retime(session, *row.record, floor, cli.stop);
+      row.retimed = retime(session, *row.record, floor, cli.stop, steady_now_s);
+      row.dirty = why_dirty(evidence_of(row.retimed, contended));
     }
     if (cli.stop && cli.stop()) break;
     ++done;
@@ -86,6 +96,7 @@ Json bench_row_json(const BenchRow& row) {
           {"ratio_to_default", timed ? Json(ratio.ratio) : Json(nullptr)},
           {"ratio_low", timed ? Json(ratio.interval.low) : Json(nullptr)},
           {"ratio_high", timed ? Json(ratio.interval.high) : Json(nullptr)},
+          {"dirty", row.dirty.empty() ? Json(nullptr) : Json(row.dirty)},
           {"reason", retimed.status.ok() ? Json(nullptr) : Json(retimed.status.to_string())}};
 }
 
@@ -100,7 +111,8 @@ std::string bench_table(const std::vector<BenchRow>& rows) {
                                     ? "-"
                                     : fmt::format("{:.3f} ({:.3f} to {:.3f})", ratio.ratio,
                                                   ratio.interval.low, ratio.interval.high);
-    const std::string why = retimed.status.ok() ? "" : ": " + retimed.status.to_string();
+    std::string why = retimed.status.ok() ? "" : ": " + retimed.status.to_string();
+    if (!row.dirty.empty()) why += " (dirty: " + row.dirty + ")";
     cells.push_back(
         {dtypes_to_string(row.problem.in, row.problem.out), std::to_string(row.problem.rows),
          std::to_string(row.problem.cols), to_string(row.problem.layout), row.status(),
@@ -130,7 +142,7 @@ int run_bench(const CliArgs& args, Cli& cli) {
   if (!rows.ok()) return fail(args, cli, rows.status());
   const std::size_t wanted = rows->size();
   const TuningLock lock("", facts.uuid, kLockWaitS, cli.stop);
-  bench_rows(*session, cli, *rows);
+  bench_rows(*session, lock.contended(), cli, *rows);
 
   const auto holding = static_cast<std::size_t>(
       std::count_if(rows->begin(), rows->end(), [](const BenchRow& row) { return row.holds(); }));
@@ -141,12 +153,12 @@ int run_bench(const CliArgs& args, Cli& cli) {
                          {"broken_lines", named ? broken_json(*named) : Json::array()},
                          {"device", facts.name},
                          {"device_class", device_class(facts)},
-                         {"contended", !lock.held()},
+                         {"contended", lock.contended()},
                          {"interrupted", rows->size() < wanted}});
   } else if (!rows->empty()) {
     cli.out << bench_table(*rows);
   }
-  if (!lock.held())
+  if (lock.contended())
     cli.err << "tune: another process tunes on this device: times are not its own\n";
   cli.err << fmt::format("{} of {} winners hold on {}", holding, wanted, facts.name);
   cli.err << (holding < wanted

@@ -4,6 +4,7 @@
 // status; tune_cli.h names them. Knows nothing of CLI11.
 #pragma once
 
+#include "runtime/device_state.h"
 #include "tuner/number_list.h"
 
 #include <rowsmith/runtime.h>
@@ -84,6 +85,8 @@ Result<RuntimeOptions> runtime_options(const CliArgs& args);
 // The same for a command that only looks: where there is no cache yet none is made, and the options
 // name none.
 Result<RuntimeOptions> options_to_look(const CliArgs& args, Cli& cli);
+// "winner", or "winner, dirty" where the times are in doubt.
+std::string verdict_text(const Evidence& evidence);
 // Empty, or why the catalog no longer has the family that gave the record's config.
 std::string why_family_lost(const WinnerRecord& record);
 // The text of a file, or of standard input where `path` is "-". Invalid argument.
@@ -114,6 +117,10 @@ Status check_keeps(const RuntimeOptions& options, const WinnerStore& store);
 // A decision of the search, as a line without its end and as an object (cli_explain.cpp).
 std::string explain_line(const SearchEvent& event);
 Json explain_json(const SearchEvent& event);
+
+// A device's clocks, or why they are not known; and that in words (cli_doctor.cpp).
+Json clocks_json(const Result<DeviceState>& state);
+std::string clocks_text(const Json& clocks);
 
 // Left-aligned columns, two blanks apart; the first row is the head.
 std::string table_text(const std::vector<std::vector<std::string>>& rows);

@@ -47,20 +47,33 @@ Json text_or_null(const std::string& text) {
   return text.empty() ? Json(nullptr) : Json(text);
 }
 
-Json devices_json(const DeviceList& list) {
+// The device's clocks at this moment. Throttled, it is a problem; telling nothing, it is none.
+Json device_clocks(const std::string& name, Json& problems) {
+  const auto device = open_device(name);
+  const auto state = device.ok() ? (*device)->state() : Result<DeviceState>(device.status());
+  const std::string throttled = state.ok() ? throttle_text(state->throttle) : "";
+  if (!throttled.empty()) {
+    problems.push_back("device " + name + " is throttled now (" + throttled +
+                       "): what is timed on it meanwhile is marked dirty");
+  }
+  return clocks_json(state);
+}
+
+Json devices_json(const DeviceList& list, Json& problems) {
   Json devices = Json::array();
   for (const DeviceFacts& facts : list.devices) {
-    devices.push_back(
-        {{"device", facts.kind == "cuda" ? std::to_string(facts.ordinal) : facts.kind},
-         {"name", facts.name},
-         {"capability", facts.capability},
-         {"bus_id", facts.bus_id},
-         {"uuid", facts.uuid},
-         {"sm_count", facts.sm_count},
-         {"memory_bytes", facts.memory_bytes},
-         {"driver_version", facts.driver_version},
-         {"compiler", facts.compiler},
-         {"device_class", device_class(facts)}});
+    const std::string name = facts.kind == "cuda" ? std::to_string(facts.ordinal) : facts.kind;
+    devices.push_back({{"device", name},
+                       {"name", facts.name},
+                       {"capability", facts.capability},
+                       {"bus_id", facts.bus_id},
+                       {"uuid", facts.uuid},
+                       {"sm_count", facts.sm_count},
+                       {"memory_bytes", facts.memory_bytes},
+                       {"driver_version", facts.driver_version},
+                       {"compiler", facts.compiler},
+                       {"device_class", device_class(facts)},
+                       {"clocks", device_clocks(name, problems)}});
   }
   return devices;
 }
@@ -175,7 +188,7 @@ void print_report(const Json& report, std::ostream& out) {
     out << "  " << text_of(device["device"]) << "  " << text_of(device["name"]) << ", bus "
         << text_of(device["bus_id"]) << ", " << text_of(device["uuid"]) << ", driver "
         << text_of(device["driver_version"]) << "\n     " << text_of(device["device_class"])
-        << '\n';
+        << "\n     " << clocks_text(device["clocks"]) << '\n';
   }
   if (!report["why_no_gpu"].is_null()) out << "  no GPU: " << text_of(report["why_no_gpu"]) << '\n';
   for (const char* part : {"driver", "nvrtc", "host", "cache", "environment"}) {
@@ -191,13 +204,36 @@ void print_report(const Json& report, std::ostream& out) {
 
 }  // namespace
 
+Json clocks_json(const Result<DeviceState>& state) {
+  if (!state.ok()) return {{"reason", state.status().message()}};
+  const auto known = [](int figure) { return figure > 0 ? Json(figure) : Json(nullptr); };
+  return {{"sm_mhz", known(state->sm_clock_mhz)},
+          {"memory_mhz", known(state->memory_clock_mhz)},
+          {"temperature_c", known(state->temperature_c)},
+          {"throttled", throttle_text(state->throttle)},
+          {"reason", nullptr}};
+}
+
+std::string clocks_text(const Json& clocks) {
+  if (!clocks["reason"].is_null()) {
+    return "clocks: not known: " + clocks["reason"].get<std::string>();
+  }
+  const auto figure = [&](const char* name, const char* unit) {
+    return clocks[name].is_null() ? std::string("?") : clocks[name].dump() + unit;
+  };
+  const auto throttled = clocks["throttled"].get<std::string>();
+  return "clocks: SM " + figure("sm_mhz", " MHz") + ", memory " + figure("memory_mhz", " MHz") +
+         ", " + figure("temperature_c", " C") + ", " +
+         (throttled.empty() ? "not throttled" : "throttled: " + throttled);
+}
+
 int run_doctor(const CliArgs& args, Cli& cli) {
   const DeviceList list = list_devices();
   const auto options = runtime_options(args);
   Json problems = Json::array();
   if (!options.ok()) problems.push_back(options.status().message());
   Json report = {{"version", rowsmith_version()},
-                 {"devices", devices_json(list)},
+                 {"devices", devices_json(list, problems)},
                  {"why_no_gpu", text_or_null(list.why_no_gpu)},
                  {"driver", {{"path", text_or_null(path_of_loaded("libcuda.so"))}}},
                  {"nvrtc", nvrtc_json()},

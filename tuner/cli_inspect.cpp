@@ -26,6 +26,8 @@ Json winner_json(const WinnerRecord& record) {
                {"config", to_string(record.config)},
                {"family_digest", record.family_digest}};
   json.update(Json::parse(evidence_to_json(record.evidence)));
+  const std::string dirty = why_dirty(record.evidence);
+  json["dirty"] = dirty.empty() ? Json(nullptr) : Json(dirty);
   return json;
 }
 
@@ -65,7 +67,7 @@ int run_list(const CliArgs& args, Cli& cli) {
     rows.push_back({dtypes_to_string(record.problem.in, record.problem.out),
                     std::to_string(record.problem.rows), std::to_string(record.problem.cols),
                     record.device_class, to_string(record.problem.layout),
-                    format_ns(record.evidence.median_ns), record.evidence.verdict,
+                    format_ns(record.evidence.median_ns), verdict_text(record.evidence),
                     to_string(record.config)});
   }
   if (rows.size() > 1) cli.out << table_text(rows);

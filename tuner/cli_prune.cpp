@@ -72,13 +72,12 @@ Status prune_winners(const CliArgs& args, const RuntimeOptions& options, Cli& cl
       ++pruned.kept;
       continue;
     }
-    if (!args.dry_run) {
-      Status erased = opened.store->erase(record.device_class, record.problem);
-      if (!erased.ok()) return erased.with_context(to_string(record.problem));
-    }
     pruned.dropped.push_back({record, std::move(why)});
   }
-  return {};
+  if (args.dry_run || pruned.dropped.empty()) return {};
+  std::vector<WinnerRecord> dropped;
+  for (const DroppedWinner& winner : pruned.dropped) dropped.push_back(winner.record);
+  return opened.store->erase_all(dropped);
 }
 
 Status prune_cache(const CliArgs& args, RuntimeOptions options, Cli& cli, Pruned& pruned) {

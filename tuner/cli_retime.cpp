@@ -40,20 +40,25 @@ Result<Stopwatch> watch_of(const Session& session, const Problem& problem, const
   return watch;
 }
 
-// Samples of each config, taken in rounds.
-Result<std::vector<std::vector<double>>> sample_rounds(const Session& session,
-                                                       const Problem& problem,
-                                                       const std::vector<Config>& configs,
-                                                       const Arena& arena, const EffortPlan& plan,
-                                                       const std::function<bool()>& stop) {
+Result<std::vector<Stopwatch>> watches_of(const Session& session, const Problem& problem,
+                                          const std::vector<Config>& configs, const Arena& arena,
+                                          const StopwatchOptions& options) {
   std::vector<Stopwatch> watches;
   for (const Config& config : configs) {
-    auto watch = watch_of(session, problem, config, arena, plan.stopwatch);
+    auto watch = watch_of(session, problem, config, arena, options);
     if (!watch.ok()) return watch.status();
     watches.push_back(std::move(*watch));
   }
+  return watches;
+}
+
+// Samples of each config, taken in rounds.
+Result<std::vector<std::vector<double>>> sample_rounds(std::vector<Stopwatch>& watches,
+                                                       const std::vector<Config>& configs,
+                                                       std::size_t rounds,
+                                                       const std::function<bool()>& stop) {
   std::vector<std::vector<double>> samples(watches.size());
-  for (std::size_t round = 0; round < plan.search.final_rounds; ++round) {
+  for (std::size_t round = 0; round < rounds; ++round) {
     for (std::size_t turn = 0; turn < watches.size(); ++turn) {
       if (stop && stop()) return Status(Code::kNotTuned, "interrupted");
       const std::size_t i = round % 2 == 0 ? turn : watches.size() - 1 - turn;
@@ -82,7 +87,7 @@ const char* to_string(Retimed::State state) noexcept {
 }
 
 Retimed retime(const Session& session, const WinnerRecord& record, FloorMeter& floor,
-               const std::function<bool()>& stop) {
+               const std::function<bool()>& stop, const std::function<double()>& now_s) {
   using State = Retimed::State;
   const DeviceFacts& facts = session.device->facts();
   const Problem& problem = record.problem;
@@ -95,10 +100,16 @@ Retimed retime(const Session& session, const WinnerRecord& record, FloorMeter& f
   std::vector<Config> configs = {record.config};
   Config standard = default_config(problem, facts);
   if (standard != record.config) configs.push_back(std::move(standard));
-  const auto samples = sample_rounds(session, problem, configs, *arena, plan, stop);
-  if (!samples.ok()) return ended(State::kFailed, samples.status());
-
+  auto watches = watches_of(session, problem, configs, *arena, plan.stopwatch);
+  if (!watches.ok()) return ended(State::kFailed, watches.status());
+  const Status settled = floor.settle(session, *arena, plan.stopwatch, now_s, stop);
+  if (!settled.ok()) return ended(State::kFailed, settled.with_context("bringing clocks to rest"));
   Retimed retimed;
+  retimed.clocks.read(*session.device);
+  const auto samples = sample_rounds(*watches, configs, plan.search.final_rounds, stop);
+  if (!samples.ok()) return ended(State::kFailed, samples.status());
+  retimed.clocks.read(*session.device);
+
   retimed.winner_ns = rounded_median(samples->front());
   retimed.default_ns = rounded_median(samples->back());
   retimed.against_default = compare_paired(samples->front(), samples->back());

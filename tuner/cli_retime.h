@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/session.h"
+#include "tuner/clocks.h"
 #include "tuner/floor.h"
 #include "tuner/statistics.h"
 
@@ -25,15 +26,17 @@ struct Retimed {
   State state = State::kFailed;
   std::int64_t winner_ns = 0, default_ns = 0, floor_ns = 0;  // medians; 0 = not measured
   PairedComparison against_default;                          // below 1 where the winner is faster
+  ClockWatch clocks;                                         // meanwhile
   Status status;                                             // when stale or failed: why
 };
 
 // "holds", "lost", "stale", "failed".
 const char* to_string(Retimed::State state) noexcept;
 
-// On private buffers, by the samples of a tuning's finals at standard effort. `stop` may be empty;
-// once it answers true the result is failed, not tuned.
+// On private buffers, with clocks at rest, by the samples of a tuning's finals at standard effort.
+// `stop` may be empty; once it answers true the result is failed, not tuned. `now_s` is a steady
+// clock.
 Retimed retime(const Session& session, const WinnerRecord& record, FloorMeter& floor,
-               const std::function<bool()>& stop);
+               const std::function<bool()>& stop, const std::function<double()>& now_s);
 
 }  // namespace rowsmith

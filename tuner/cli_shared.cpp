@@ -63,6 +63,10 @@ Result<RuntimeOptions> options_to_look(const CliArgs& args, Cli& cli) {
   return options;
 }
 
+std::string verdict_text(const Evidence& evidence) {
+  return evidence.verdict + (why_dirty(evidence).empty() ? "" : ", dirty");
+}
+
 std::string why_family_lost(const WinnerRecord& record) {
   const Family* family = find_family(record.config.family);
   if (family == nullptr) return "no family '" + record.config.family + "'";

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace rowsmith {
 namespace {
@@ -19,8 +20,8 @@ std::int64_t bytes_to_copy(const Arena& arena) {
       {(arena.in_bytes() + arena.out_bytes()) / 2, arena.in_bytes(), arena.out_bytes()});
 }
 
-Result<double> time_of(Device& device, const CopyVariant& variant, const Kernel* kernel,
-                       const Arena& arena, int samples, const StopwatchOptions& options) {
+Result<Stopwatch> watch_of(Device& device, const CopyVariant& variant, const Kernel* kernel,
+                           const Arena& arena, const StopwatchOptions& options) {
   std::vector<rowsmith_params::CopyParams> params;
   for (int slot = 0; slot < arena.slots(); ++slot) {
     params.push_back({arena.src(slot), arena.dst(slot), bytes_to_copy(arena)});
@@ -30,8 +31,12 @@ Result<double> time_of(Device& device, const CopyVariant& variant, const Kernel*
     calls.push_back(
         {kernel, {variant.blocks(at.bytes), variant.threads, 1, 0, true}, &at, sizeof at});
   }
-  Result<Stopwatch> watch =
-      Stopwatch::make(device, calls, arena, 2 * bytes_to_copy(arena), options);
+  return Stopwatch::make(device, calls, arena, 2 * bytes_to_copy(arena), options);
+}
+
+Result<double> time_of(Device& device, const CopyVariant& variant, const Kernel* kernel,
+                       const Arena& arena, int samples, const StopwatchOptions& options) {
+  Result<Stopwatch> watch = watch_of(device, variant, kernel, arena, options);
   if (!watch.ok()) return watch.status();
   std::vector<double> times;
   for (int i = 0; i < samples; ++i) {
@@ -65,6 +70,23 @@ Status FloorMeter::load(const Session& session) {
   if (!module.ok()) return module.status();
   module_ = std::move(*module);
   return {};
+}
+
+Status FloorMeter::settle(const Session& session, const Arena& arena,
+                          const StopwatchOptions& options, const std::function<double()>& now_s,
+                          const std::function<bool()>& stop) {
+  std::optional<Stopwatch> watch;
+  const auto copy = [&]() -> Status {
+    if (watch) return watch->sample().status();
+    if (Status status = load(session); !status.ok()) return status.with_context("copy kernels");
+    const CopyVariant& variant = copy_variants().front();
+    Result<const Kernel*> kernel = module_->kernel(variant.entry());
+    if (!kernel.ok()) return kernel.status();
+    Result<Stopwatch> made = watch_of(*session.device, variant, *kernel, arena, options);
+    if (made.ok()) watch = std::move(*made);
+    return made.status();
+  };
+  return settler_.settle(*session.device, copy, now_s, stop);
 }
 
 Result<std::int64_t> FloorMeter::measure(const Session& session, const Arena& arena, int samples,

@@ -38,12 +38,32 @@ void ProblemTuner::record(const Search::Verdict& verdict) {
   record.config = chosen_.configs[verdict.winner];
   record.family_digest = find_family(record.config.family)->digest();
   fill_evidence(record.evidence, verdict);
+  const std::string dirty = why_dirty(record.evidence);
+  if (!dirty.empty() && keeps_earlier(dirty)) return;
   Status stored = session_.store->put(record);
   if (!stored.ok()) {
     end_with(TuneOutcome::State::kFailed, stored.with_context("tuned, but not remembered"));
     return;
   }
   end_with(TuneOutcome::State::kTuned, Status());
+}
+
+// A dirty run that nobody insisted on gives way to an earlier one that was no better off but ran at
+// a higher clock: it is nearer to what the device can do. Of two at one clock the later stays.
+bool ProblemTuner::keeps_earlier(const std::string& dirty) {
+  const std::string name = to_string(outcome_.problem);
+  WinnerRecord& record = outcome_.record;
+  if (!settings_.retune) {
+    Result<std::optional<WinnerRecord>> earlier = find_servable(session_, outcome_.problem);
+    if (earlier.ok() && *earlier &&
+        (*earlier)->evidence.sm_clock_mhz > record.evidence.sm_clock_mhz) {
+      log().warn("{}: timed again, but {}: the earlier result stays", name, dirty);
+      record = std::move(**earlier);
+      return end_with(TuneOutcome::State::kKept, Status());
+    }
+  }
+  log().warn("{}: {}: the result serves, and the next tuning replaces it", name, dirty);
+  return false;
 }
 
 void ProblemTuner::fill_evidence(Evidence& evidence, const Search::Verdict& verdict) const {
@@ -67,7 +87,8 @@ void ProblemTuner::fill_evidence(Evidence& evidence, const Search::Verdict& verd
   evidence.max_error_ulp = accuracy_.max_error_ulp;
   evidence.policy = policy();
   evidence.effort = to_string(settings_.effort);
-  evidence.contended = !lock_->held();
+  evidence.contended = lock_->contended();
+  clocks_.tell(evidence);
   evidence.device_name = facts_.name;
   evidence.device_uuid = facts_.uuid;
   evidence.compiler = facts_.compiler;

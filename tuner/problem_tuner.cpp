@@ -11,16 +11,13 @@
 #include <rowsmith/text.h>
 
 #include <algorithm>
-#include <chrono>
 #include <future>
 #include <thread>
 
 namespace rowsmith {
 
 double ProblemTuner::now() const {
-  if (settings_.now_s) return settings_.now_s();
-  const auto since_start = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(since_start).count();
+  return settings_.now_s ? settings_.now_s() : steady_now_s();
 }
 
 ProblemTuner::ProblemTuner(const Session& session, const Problem& problem,
@@ -42,6 +39,7 @@ TuneOutcome ProblemTuner::run() {
   const double start = now();
   if (prepare()) {
     const double ready = now();
+    clocks_.read(*session_.device);
     search_best();
     const double searched = now();
     if (!ended_) conclude();
@@ -130,7 +128,10 @@ bool ProblemTuner::prepare() {
   }
   begin_builds(std::move(legal));
   // By a thread of its own if there is one to be had; what goes wrong, measuring will meet again.
-  const std::future<Status> copies = std::async([this] { return floor_.load(session_); });
+  const std::future<void> copies = std::async([this] {
+    static_cast<void>(session_.device->state());  // the first reading is slow
+    static_cast<void>(floor_.load(session_));
+  });
   lock_.emplace(settings_.lock_directory, facts_.uuid, settings_.lock_wait_s,
                 [this] { return time_is_up(); });
   Result<Arena> arena = Arena::make(*session_.device, problem, plan_.arena);
@@ -147,7 +148,22 @@ bool ProblemTuner::prepare() {
     if (generic_) builds_->compiled_alone(*generic_);
   }
   copies.wait();
-  return time_is_up() || measure_floor();
+  return time_is_up() || (settle_clocks() && measure_floor());
+}
+
+// A tenth of a budget at the most.
+bool ProblemTuner::settle_clocks() {
+  const double start = now();
+  const Status settled = floor_.settle(
+      session_, *arena_, plan_.stopwatch, [this] { return now(); },
+      [&] {
+        return time_is_up() || (settings_.budget_s > 0 && now() - start >= settings_.budget_s / 10);
+      });
+  if (settled.code() == Code::kDeviceLost) return !end_with(TuneOutcome::State::kFailed, settled);
+  if (!settled.ok()) {
+    log().info("{}: clocks not settled: {}", to_string(outcome_.problem), settled.to_string());
+  }
+  return true;
 }
 
 bool ProblemTuner::measure_floor() {
@@ -173,6 +189,11 @@ void ProblemTuner::on_device(std::optional<std::size_t> i) {
 }
 
 void ProblemTuner::search_best() {
+  take_samples();
+  clocks_.read(*session_.device);
+}
+
+void ProblemTuner::take_samples() {
   while (!ended_) {
     const Search::Step step = search_->next();
     if (step.stage == Search::Stage::kDone) return;
@@ -283,6 +304,7 @@ Status ProblemTuner::start_screening(std::size_t i) {
 void ProblemTuner::enter_finals() {
   finals_begun_ = true;
   on_device({});
+  clocks_.read(*session_.device);
   const std::vector<std::size_t> finalists = search_->finalists();
   std::vector<Status> statuses(finalists.size());
   parallel_for(finalists.size(), threads_,

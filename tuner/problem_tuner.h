@@ -36,8 +36,10 @@ class ProblemTuner {
   bool settled_before_search();
   void begin_builds(std::vector<Config> legal);
   bool prepare();
+  bool settle_clocks();
   bool measure_floor();
   void search_best();
+  void take_samples();
   void take_sample(const Search::Step& step);
   void verify_leader();
   bool verify(std::size_t i);
@@ -54,6 +56,7 @@ class ProblemTuner {
   void conclude();
   Status why_none_stands() const;
   void record(const Search::Verdict& verdict);
+  bool keeps_earlier(const std::string& dirty);
   void log_candidates() const;
   void fill_evidence(Evidence& evidence, const Search::Verdict& verdict) const;
   Reuse reuse_of(const std::optional<WinnerRecord>& neighbour, std::size_t winner) const;
@@ -94,6 +97,7 @@ class ProblemTuner {
   std::optional<Verifier> verifier_;
   std::optional<Search> search_;
   std::int64_t floor_ns_ = 0;
+  ClockWatch clocks_;
   bool finals_begun_ = false;
   std::optional<std::size_t> on_device_;  // as last told to settings_.trying
   std::vector<std::size_t> spillers_;     // dropped untimed

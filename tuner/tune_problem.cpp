@@ -11,7 +11,7 @@ namespace rowsmith {
 
 namespace {
 
-bool still_valid(const WinnerRecord& record, const Problem& problem, const DeviceFacts& facts) {
+bool may_serve(const WinnerRecord& record, const Problem& problem, const DeviceFacts& facts) {
   const Family* family = find_family(record.config.family);
   return family != nullptr && record.evidence.median_ns > 0 &&
          record.family_digest == family->digest() &&
@@ -20,10 +20,16 @@ bool still_valid(const WinnerRecord& record, const Problem& problem, const Devic
 
 }  // namespace
 
-Result<std::optional<WinnerRecord>> find_valid(const Session& session, const Problem& problem) {
+Result<std::optional<WinnerRecord>> find_servable(const Session& session, const Problem& problem) {
   const DeviceFacts& facts = session.device->facts();
   Result<std::optional<WinnerRecord>> known = session.store->find(device_class(facts), problem);
-  if (known.ok() && *known && !still_valid(**known, problem, facts)) known->reset();
+  if (known.ok() && *known && !may_serve(**known, problem, facts)) known->reset();
+  return known;
+}
+
+Result<std::optional<WinnerRecord>> find_valid(const Session& session, const Problem& problem) {
+  Result<std::optional<WinnerRecord>> known = find_servable(session, problem);
+  if (known.ok() && *known && !why_dirty((*known)->evidence).empty()) known->reset();
   return known;
 }
 
@@ -33,7 +39,7 @@ Result<std::vector<WinnerRecord>> find_valid_same_cols(const Session& session,
   auto known = session.store->find_same_cols(device_class(facts), problem);
   if (known.ok()) {
     std::erase_if(*known,
-                  [&](const WinnerRecord& record) { return !still_valid(record, problem, facts); });
+                  [&](const WinnerRecord& record) { return !may_serve(record, problem, facts); });
   }
   return known;
 }

@@ -39,11 +39,12 @@ struct TuneSettings {
 };
 
 // Uses private buffers and the device's own stream alone. A record that is valid is kept: nothing
-// is compiled or timed. The winner is stored at once, with its kernel loaded and its binary kept;
-// rejections are stored with their reasons. A config that lost the device once, as a stored
-// rejection of its present family says, is never launched again. Failed: device lost, out of
-// memory, compile failed and accuracy failed (no candidate stands), cache busy (the winner could
-// not be stored).
+// is compiled or timed. One from a dirty run is tuned again; if that run is dirty, too, the one at
+// the higher SM clock stays, else the later (with `retune` always the later). The winner is stored
+// at once, with its kernel loaded and its binary kept; rejections are stored with their reasons. A
+// config that lost the device once, as a stored rejection of its present family says, is never
+// launched again. Failed: device lost, out of memory, compile failed and accuracy failed (no
+// candidate stands), cache busy (the winner could not be stored).
 TuneOutcome tune_problem(const Session& session, const Problem& problem,
                          const TuneSettings& settings, FloorMeter& floor);
 
@@ -61,6 +62,8 @@ Neighbours find_neighbours(const Session& session, const Problem& problem);
 
 // The session's record of exactly this problem, if it may serve: its family is as it was, its
 // config is legal on the device. Codes of WinnerStore::find.
+Result<std::optional<WinnerRecord>> find_servable(const Session& session, const Problem& problem);
+// The same, if besides its run was not dirty: tuning again would tell nothing new.
 Result<std::optional<WinnerRecord>> find_valid(const Session& session, const Problem& problem);
 
 }  // namespace rowsmith

@@ -51,7 +51,8 @@ TuningLock::TuningLock(const std::string& directory, const std::string& device_u
   if (fd < 0) return;
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(wait_s);
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    const bool waits = errno == EWOULDBLOCK || errno == EINTR;
+    contended_ = errno == EWOULDBLOCK;
+    const bool waits = contended_ || errno == EINTR;
     if (!waits || std::chrono::steady_clock::now() >= end || (give_up && give_up())) {
       ::close(fd);
       return;
@@ -59,6 +60,7 @@ TuningLock::TuningLock(const std::string& directory, const std::string& device_u
     std::this_thread::sleep_for(kPause);
   }
   fd_ = fd;
+  contended_ = false;
 }
 
 TuningLock::~TuningLock() {

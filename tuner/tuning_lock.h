@@ -12,15 +12,16 @@ namespace rowsmith {
 class TuningLock {
  public:
   // Waits up to `wait_s` for the device's lock in `directory` ("" = default_directory()), asking
-  // `give_up` (may be empty) meanwhile. Never fails: held() tells.
+  // `give_up` (may be empty) meanwhile. Never fails.
   TuningLock(const std::string& directory, const std::string& device_uuid, double wait_s,
              const std::function<bool()>& give_up);
   ~TuningLock();
   TuningLock(const TuningLock&) = delete;
   TuningLock& operator=(const TuningLock&) = delete;
 
-  // False where another holds it, or no lock file could be made.
   bool held() const { return fd_ >= 0; }
+  // Another held it to the end of the wait. (Where no lock file can be made nobody can tell.)
+  bool contended() const { return contended_; }
 
   // /run/user/<uid>, else /tmp/rowsmith-<uid>, made with mode 0700; "" where neither is ours. Not
   // the cache directory: two caches may serve one device.
@@ -28,6 +29,7 @@ class TuningLock {
 
  private:
   int fd_ = -1;
+  bool contended_ = false;
 };
 
 }  // namespace rowsmith

@@ -39,12 +39,20 @@ struct Evidence {
   double max_error_ulp = 0;     // in units of the last place of the output dtype
   std::string policy;           // how it was timed: "cold L2, graph replay"
   std::string effort;           // "quick", "standard", "thorough"
-  bool contended = false;       // another process used the device meanwhile
+  bool contended = false;       // another process may have used the device meanwhile
+  // Read of the device before, amid and after the samples; 0 = not known.
+  std::int64_t sm_clock_mhz = 0, sm_clock_high_mhz = 0;  // the lowest and the highest
+  std::int64_t memory_clock_mhz = 0;                     // the lowest
+  std::string throttled;  // what held the clocks down, "power cap, thermal"; "" = nothing seen
   std::string device_name, device_uuid, compiler, tool_version;
   int driver_version = 0;
   std::int64_t tuned_at = 0;  // seconds since 1970, UTC
   Reuse below, above;         // of the winners stored nearest in S, H and all else being equal
 };
+
+// Empty, or why the times may not be those that the device has by itself: contended, throttled, or
+// its SM clock moved by more than 5 %. Such a record serves, and the next tuning replaces it.
+std::string why_dirty(const Evidence& evidence);
 
 struct WinnerRecord {
   std::string device_class;  // device_class(facts)
@@ -85,6 +93,8 @@ class WinnerStore {
   // record) stays, so merging is commutative, associative and idempotent. True if it was taken.
   virtual Result<bool> merge(const WinnerRecord& record) = 0;
   virtual Status erase(const std::string& device_class, const Problem& problem) = 0;
+  // The records of all these keys at once: where it fails, none is gone.
+  virtual Status erase_all(const std::vector<WinnerRecord>& records) = 0;
 
   virtual Status put_rejection(const Rejection& rejection) = 0;
   virtual Result<std::vector<Rejection>> list_rejections(const std::string& device_class,

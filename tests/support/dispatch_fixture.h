@@ -55,13 +55,15 @@ class DispatchFixture : public ::testing::Test {
       return store_winner(asked.rows, index, asked.cols);
     };
   }
-  Status store_winner(std::int64_t rows, std::size_t index, std::int64_t cols = kCols) {
+  Status store_winner(std::int64_t rows, std::size_t index, std::int64_t cols = kCols,
+                      const std::string& throttled = "") {
     WinnerRecord record;
     record.device_class = device_class(device_->facts());
     record.problem = problem(rows, cols);
     record.config = config(index);
     record.family_digest = std::string(find_family(record.config.family)->digest());
     record.evidence.median_ns = 1000;
+    record.evidence.throttled = throttled;
     return session_.store->put(record);
   }
 

@@ -189,6 +189,11 @@ Status ScriptedDevice::check_access(const void* pointer, const char* what) {
   return script.on_check_access ? script.on_check_access(pointer, what) : Status();
 }
 
+Result<DeviceState> ScriptedDevice::state() {
+  if (script.state) return script.state();
+  return Status(Code::kUnsupported, "scripted: no clocks");
+}
+
 Status ScriptedDevice::perform(const LaunchCall& call, CUstream_st* stream, bool own_stream) {
   {
     const std::lock_guard lock(mutex_);

@@ -32,6 +32,8 @@ struct DeviceScript {
   // The allocation (counted from 0) from which on memory runs out; -1 = never.
   int out_of_memory_at = -1;
   std::function<Status(const void*, const char*)> on_check_access;
+  // The device's clocks at each reading; without it they are not known.
+  std::function<Result<DeviceState>()> state;
   std::function<KernelResources(const std::string& entry)> resources;
 };
 
@@ -78,6 +80,7 @@ class ScriptedDevice : public Device {
                                            const Buffer& sweep) override;
   Result<bool> is_capturing(CUstream_st* stream) override;
   Status check_access(const void* pointer, const char* what) override;
+  Result<DeviceState> state() override;
 
  private:
   friend class ScriptedSequence;
