@@ -39,10 +39,6 @@ void for_each_field(EvidenceType& evidence, Visit&& visit) {
   visit("policy", evidence.policy);
   visit("effort", evidence.effort);
   visit("contended", evidence.contended);
-  visit("sm_clock_mhz", evidence.sm_clock_mhz);
-  visit("sm_clock_high_mhz", evidence.sm_clock_high_mhz);
-  visit("memory_clock_mhz", evidence.memory_clock_mhz);
-  visit("throttled", evidence.throttled);
   visit("device_name", evidence.device_name);
   visit("device_uuid", evidence.device_uuid);
   visit("compiler", evidence.compiler);
@@ -61,6 +57,12 @@ void for_each_later_field(EvidenceType& evidence, Visit&& visit) {
   visit("above_rows", evidence.above.rows);
   visit("above_config", evidence.above.config);
   visit("above_ratio", evidence.above.ratio);
+  visit("sm_clock_mhz", evidence.sm_clock_mhz);
+  visit("sm_clock_high_mhz", evidence.sm_clock_high_mhz);
+  visit("memory_clock_mhz", evidence.memory_clock_mhz);
+  visit("throttled", evidence.throttled);
+  visit("speedup_low", evidence.speedup_low);
+  visit("speedup_high", evidence.speedup_high);
 }
 
 json evidence_value(const Evidence& evidence) {

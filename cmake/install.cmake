@@ -2,6 +2,9 @@
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rowsmith)
 install(TARGETS rowsmith EXPORT rowsmith-targets)
+# Where the library is shared, tune finds it beside itself wherever the prefix is moved.
+file(RELATIVE_PATH lib_from_bin /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
+set_target_properties(tune PROPERTIES INSTALL_RPATH "$ORIGIN/${lib_from_bin}")
 install(TARGETS tune)
 install(DIRECTORY include/rowsmith DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT rowsmith-targets NAMESPACE rowsmith:: DESTINATION ${package_dir})

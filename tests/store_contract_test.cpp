@@ -52,6 +52,8 @@ TEST_P(StoreContract, ReturnsEveryFieldOfWhatWasPut) {
   record.evidence.runner_up = "warp_rows";
   record.evidence.runner_up_ns = 1600;
   record.evidence.contended = true;
+  record.evidence.speedup_low = 1.03125;
+  record.evidence.speedup_high = 1.0625;
   record.evidence.sm_clock_mhz = 1410;
   record.evidence.sm_clock_high_mhz = 1980;
   record.evidence.memory_clock_mhz = 3201;

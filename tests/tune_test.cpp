@@ -30,6 +30,8 @@ TEST_F(TuneTest, StoresTheFastestWithItsEvidence) {
   const Evidence& evidence = record->evidence;
   EXPECT_EQ(evidence.median_ns, 700'000);
   EXPECT_EQ(evidence.default_ns, 1000'000);
+  EXPECT_DOUBLE_EQ(evidence.speedup_low, 1000.0 / 700);
+  EXPECT_DOUBLE_EQ(evidence.speedup_high, 1000.0 / 700);
   EXPECT_EQ(evidence.default_config, to_string(chosen_.configs[chosen_.default_index]));
   EXPECT_EQ(evidence.runner_up_ns, 1000'000);
   EXPECT_EQ(evidence.verdict, "winner");

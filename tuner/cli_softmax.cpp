@@ -113,9 +113,12 @@ Json problem_json(const std::string& device, const TuneOutcome& outcome) {
       {"device", device.empty() ? "0" : device},
       {"status", to_string(outcome.state)},
       {"verdict", done ? Json(evidence.verdict) : Json(nullptr)},
+      {"dirty", done ? Json(why_dirty(evidence)) : Json(nullptr)},
       {"config", done ? Json(to_string(outcome.record.config)) : Json(nullptr)},
       {"median_ns", ns_or_null(evidence.median_ns)},
       {"default_ns", ns_or_null(evidence.default_ns)},
+      {"speedup_low", evidence.speedup_low > 0 ? Json(evidence.speedup_low) : Json(nullptr)},
+      {"speedup_high", evidence.speedup_high > 0 ? Json(evidence.speedup_high) : Json(nullptr)},
       {"floor_ns", ns_or_null(evidence.floor_ns)},
       {"candidates", evidence.candidates},
       {"rejected", done ? evidence.rejected : static_cast<std::int64_t>(outcome.rejections.size())},
@@ -131,18 +134,39 @@ Json problem_json(const std::string& device, const TuneOutcome& outcome) {
   return json;
 }
 
+// What tuning won over the default: the interval, where the finals gave one.
+std::string gain_text(const Evidence& evidence) {
+  if (evidence.verdict == "default") return "not worth tuning";
+  if (evidence.speedup_low <= 0) return "-";
+  return fmt::format("{:.1f} to {:.1f} %", 100 * (evidence.speedup_low - 1),
+                     100 * (evidence.speedup_high - 1));
+}
+
+std::string floor_ratio_text(const Evidence& evidence) {
+  if (evidence.floor_ns <= 0 || evidence.median_ns <= 0) return "-";
+  return fmt::format(
+      "{:.2f}", static_cast<double>(evidence.floor_ns) / static_cast<double>(evidence.median_ns));
+}
+
+// H, and the layout where it is not the one that -S and -H name.
+std::string cols_text(const Problem& problem) {
+  const Problem plain = contiguous_problem(problem.in, problem.out, problem.rows, problem.cols);
+  const std::string cols = std::to_string(problem.cols);
+  return problem == plain ? cols : cols + " (" + to_string(problem.layout) + ")";
+}
+
 void print_table(const std::vector<Row>& rows, Cli& cli) {
   std::vector<std::vector<std::string>> lines = {
-      {"dtype", "S", "H", "device", "status", "verdict", "time", "default", "floor", "config"}};
+      {"dtype", "S", "H", "device", "status", "verdict", "time", "gain", "floor/time", "config"}};
   for (const Row& row : rows) {
     const TuneOutcome& outcome = row.outcome;
     const Evidence& evidence = outcome.record.evidence;
     const bool done = is_done(outcome);
     lines.push_back({dtypes_to_string(outcome.problem.in, outcome.problem.out),
-                     std::to_string(outcome.problem.rows), std::to_string(outcome.problem.cols),
+                     std::to_string(outcome.problem.rows), cols_text(outcome.problem),
                      row.device.empty() ? "0" : row.device, to_string(outcome.state),
-                     done ? evidence.verdict : "-", format_ns(evidence.median_ns),
-                     format_ns(evidence.default_ns), format_ns(evidence.floor_ns),
+                     done ? verdict_text(evidence) : "-", format_ns(evidence.median_ns),
+                     done ? gain_text(evidence) : "-", floor_ratio_text(evidence),
                      done ? to_string(outcome.record.config) : outcome.status.to_string()});
   }
   cli.out << table_text(lines);

@@ -75,6 +75,12 @@ void ProblemTuner::fill_evidence(Evidence& evidence, const Search::Verdict& verd
   if (candidates_[chosen_.default_index].verified) {
     evidence.default_ns = whole_ns(median_ns(chosen_.default_index));
   }
+  if (evidence.default_ns > 0 && verdict.winner != chosen_.default_index) {
+    const Interval ratio =
+        compare_paired(samples, search_->samples(chosen_.default_index)).interval;
+    evidence.speedup_low = 1 / ratio.high;
+    evidence.speedup_high = 1 / ratio.low;
+  }
   if (verdict.runner_up) {
     evidence.runner_up = to_string(chosen_.configs[*verdict.runner_up]);
     evidence.runner_up_ns = whole_ns(median_ns(*verdict.runner_up));

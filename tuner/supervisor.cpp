@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/supervisor.h"
 
+#include "tuner/clocks.h"
 #include "tuner/worker_lane.h"
 
 #include <rowsmith/text.h>
@@ -8,7 +9,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <memory>
 #include <utility>
@@ -19,11 +19,6 @@ namespace {
 // How soon a call of `stop` is noticed that no signal announced, and the end of one that was
 // killed.
 constexpr int kPollMs = 100, kReapMs = 5;
-
-double steady_seconds() {
-  const auto since_start = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(since_start).count();
-}
 
 // By problem: its place among what is dealt. Buckets look between the S of an H, which stay
 // together.
@@ -78,7 +73,7 @@ double silence_limit_s(const Problem& problem, const std::string& device_class) 
 
 SupervisedReport supervise(const Supervision& asked) {
   Supervision what = asked;
-  if (!what.now_s) what.now_s = steady_seconds;
+  if (!what.now_s) what.now_s = steady_now_s;
   if (!what.limit_s) what.limit_s = silence_limit_s;
   SupervisedReport report;
   const double start_s = what.now_s();

@@ -4,19 +4,14 @@
 #include "runtime/log.h"
 #include "tuner/buckets.h"
 #include "tuner/budget.h"
+#include "tuner/clocks.h"
 
 #include <rowsmith/text.h>
 
-#include <chrono>
 #include <utility>
 
 namespace rowsmith {
 namespace {
-
-double steady_seconds() {
-  const auto since_start = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(since_start).count();
-}
 
 // What tuning the problem can win, 0 where there is nothing to tune.
 double stake_ns(const Session& session, const Problem& problem, bool retune) {
@@ -50,7 +45,7 @@ class ListRun {
   ListRun(const Session& session, const TuneRequest& request, const std::function<bool()>& stop,
           TuneSettings settings)
       : session_(session), request_(request), stop_(stop), settings_(std::move(settings)) {
-    if (!settings_.now_s) settings_.now_s = steady_seconds;
+    if (!settings_.now_s) settings_.now_s = steady_now_s;
   }
 
   TuneReport run() {

@@ -29,6 +29,9 @@ struct Evidence {
   std::int64_t samples = 0;
   std::string default_config;  // chosen without measurements, measured in the same run
   std::int64_t default_ns = 0;
+  // The default's time over the winner's, the interval that its median lies in (statistics.h); 0 =
+  // the default won, or has no time.
+  double speedup_low = 0, speedup_high = 0;
   std::string runner_up;  // empty where only one candidate survived
   std::int64_t runner_up_ns = 0;
   std::int64_t floor_ns = 0;    // best plain copy of the same bytes
