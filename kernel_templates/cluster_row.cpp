@@ -80,7 +80,7 @@ double ClusterRow::rank(const Problem& problem, const DeviceFacts& facts,
   if (few) {
     rank += 0.3 * std::max(0.0, std::log2(32768 / row_bytes));
   } else {
-    rank += std::max(0.0, 1.0 + 2 * std::log2(80e3 / row_bytes));
+    rank += std::max(0.0, 0.3 + 2 * std::log2(80e3 / row_bytes));
   }
   return rank;
 }

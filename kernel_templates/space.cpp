@@ -213,9 +213,11 @@ double flight_rank(const Problem& problem, const DeviceFacts& facts, const Confi
   const int threads = config.number("threads"), min_blocks = config.number("min_blocks");
   const int held = registers_for_row(problem, config, lanes);
   const double lane_bytes = static_cast<double>(problem.cols * bytes_of_wider(problem)) / lanes;
-  // Left free, the compiler takes some 28 registers beside the row, and unpacks ahead as if there
-  // were no end of them.
-  const int taken = config.get("keep") == "packed" ? 4 * held : held + 28;
+  // Left free, the compiler takes some 28 registers beside the row (in f64 56: f64 4096 x 4096 in
+  // blocks of 512 unbounded 118 us, bounded for three 66), and unpacks ahead as if there were no
+  // end of them.
+  const int taken =
+      config.get("keep") == "packed" ? 4 * held : held + 28 * accumulator_words(problem);
   const int free_blocks = facts.registers_per_sm / (threads * std::max(32, taken));
   const int blocks = std::min({std::max(min_blocks, free_blocks), facts.max_blocks_per_sm,
                                facts.max_threads_per_sm / threads});
@@ -223,9 +225,10 @@ double flight_rank(const Problem& problem, const DeviceFacts& facts, const Confi
   const double all = static_cast<double>(problem.rows * problem.cols * bytes_of_wider(problem));
   // Two blocks, one of which moves data while the other computes; of clusters, which also wait for
   // each other, more.
-  const double wanted =
-      std::min(all / facts.sm_count,
-               std::max(2 * block_bytes, config.number("cluster", 1) > 1 ? 128e3 : 64e3));
+  const double wanted = std::min(
+      all / facts.sm_count, std::max(2 * block_bytes, config.number("cluster", 1) > 1  ? 128e3
+                                                      : accumulator_words(problem) > 1 ? 96e3
+                                                                                       : 64e3));
   double rank = 0.6 * std::max(0.0, std::log2(wanted / in_flight));
   // Bounded more tightly than this, it spills: up to 8 warps fold their parts in registers.
   const int share = facts.registers_per_sm / (threads * min_blocks);

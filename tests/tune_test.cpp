@@ -325,6 +325,22 @@ TEST(ChooseCandidates, KeepsRankTheDefaultAndAPlaceForEachFamily) {
   EXPECT_EQ(choose_candidates({b1}, generic, 2).configs, (std::vector<Config>{generic, b1}));
 }
 
+TEST(ChooseCandidates, SharesItsPlacesBetweenRankAndFurtherKinds) {
+  std::vector<Config> ranked;
+  for (const char* threads : {"1", "2", "3", "4", "5"}) {
+    for (const char* load : {"nc", "cs"}) {
+      for (const char* min_blocks : {"1", "2"}) {
+        ranked.push_back({"a", {{"threads", threads}, {"min_blocks", min_blocks}, {"load", load}}});
+      }
+    }
+  }
+  const Candidates seven = choose_candidates(ranked, ranked[0], 7);
+  std::vector<Config> expected(ranked.begin(), ranked.begin() + 4);
+  for (const std::size_t kind : {1, 2, 3}) expected.push_back(ranked[4 * kind]);
+  EXPECT_EQ(seven.configs, expected);
+  EXPECT_EQ(choose_candidates(ranked, ranked[0], 11).configs.size(), 11u);
+}
+
 TEST(ChooseCandidates, TakesThoseToKeepBesideTheCapWhereTheyAreRanked) {
   const Config a1{"a", {{"n", "1"}}}, a2{"a", {{"n", "2"}}}, a3{"a", {{"n", "3"}}},
       b1{"b", {{"n", "1"}}}, other{"c", {{"n", "1"}}};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <functional>
 #include <map>
 #include <new>
 #include <set>
@@ -43,6 +44,14 @@ std::vector<Batch> batches_of(const std::vector<Config>& configs, std::size_t fi
     batches.push_back({i});
   }
   return batches;
+}
+
+// The config but for what moves a time by a few percent: policies, and the bound of registers.
+std::string kind_of(Config config) {
+  std::erase_if(config.params, [](const auto& param) {
+    return param.first == "load" || param.first == "store" || param.first == "min_blocks";
+  });
+  return to_string(config);
 }
 
 }  // namespace
@@ -179,32 +188,40 @@ const Binary* CandidateBuilds::compiled_alone(std::size_t i) {
 
 Candidates choose_candidates(const std::vector<Config>& ranked, const Config& standard,
                              std::size_t cap, const std::vector<Config>& kept) {
-  std::set<std::string> families_left;
-  for (const Config& config : ranked) {
-    if (config.family != generic_config().family) families_left.insert(config.family);
-  }
-  families_left.erase(standard.family);
-  Candidates chosen;
-  std::size_t others = cap > 0 ? cap - 1 : 0;
-  bool has_default = false;
-  for (const Config& config : ranked) {
-    const bool is_default = config == standard;
-    const bool is_kept = std::find(kept.begin(), kept.end(), config) != kept.end();
-    const bool first_of_family = families_left.count(config.family) > 0;
-    // Places are kept for the families that are still to come.
-    const bool fits = first_of_family ? others > 0 : others > families_left.size();
-    if (!is_default && !is_kept && !fits) continue;
-    if (is_kept) chosen.kept.push_back(chosen.configs.size());
-    if (is_default) {
-      has_default = true;
-      chosen.default_index = chosen.configs.size();
-    } else if (!is_kept) {
-      --others;
+  std::vector<bool> taken(ranked.size());
+  std::set<std::string> families{std::string(generic_config().family)}, kinds;
+  std::size_t places = cap > 0 ? cap - 1 : 0;  // beside the default and those to keep
+  const auto take = [&](std::size_t i) {
+    taken[i] = true;
+    families.insert(ranked[i].family);
+    kinds.insert(kind_of(ranked[i]));
+  };
+  // By rank, those that are wanted, until so many places are left.
+  const auto fill = [&](std::size_t left, const std::function<bool(const Config&)>& wanted) {
+    for (std::size_t i = 0; i < ranked.size() && places > left; ++i) {
+      if (taken[i] || !wanted(ranked[i])) continue;
+      take(i);
+      --places;
     }
-    families_left.erase(config.family);
-    chosen.configs.push_back(config);
+  };
+  for (std::size_t i = 0; i < ranked.size(); ++i) {
+    const bool keep = std::find(kept.begin(), kept.end(), ranked[i]) != kept.end();
+    if (keep || ranked[i] == standard) take(i);
   }
-  if (!has_default) {
+  fill(0, [&](const Config& config) { return families.count(config.family) == 0; });
+  fill(places / 2, [](const Config&) { return true; });
+  fill(0, [&](const Config& config) { return kinds.count(kind_of(config)) == 0; });
+  fill(0, [](const Config&) { return true; });
+
+  Candidates chosen;
+  for (std::size_t i = 0; i < ranked.size(); ++i) {
+    if (!taken[i]) continue;
+    const bool keep = std::find(kept.begin(), kept.end(), ranked[i]) != kept.end();
+    if (keep) chosen.kept.push_back(chosen.configs.size());
+    if (ranked[i] == standard) chosen.default_index = chosen.configs.size();
+    chosen.configs.push_back(ranked[i]);
+  }
+  if (std::find(chosen.configs.begin(), chosen.configs.end(), standard) == chosen.configs.end()) {
     chosen.configs.insert(chosen.configs.begin(), standard);
     chosen.default_index = 0;
     for (std::size_t& i : chosen.kept) ++i;
