@@ -335,8 +335,8 @@ TEST(ChooseCandidates, SharesItsPlacesBetweenRankAndFurtherKinds) {
     }
   }
   const Candidates seven = choose_candidates(ranked, ranked[0], 7);
-  std::vector<Config> expected(ranked.begin(), ranked.begin() + 4);
-  for (const std::size_t kind : {1, 2, 3}) expected.push_back(ranked[4 * kind]);
+  std::vector<Config> expected(ranked.begin(), ranked.begin() + 5);
+  for (const std::size_t kind : {2, 3}) expected.push_back(ranked[4 * kind]);
   EXPECT_EQ(seven.configs, expected);
   EXPECT_EQ(choose_candidates(ranked, ranked[0], 11).configs.size(), 11u);
 }
