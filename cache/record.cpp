@@ -18,18 +18,17 @@ bool is_dtype(DType dtype) {
   return parse_dtype(to_string(dtype)) == dtype;
 }
 
-// An effort of a later version ranks below those known here, never above.
-int effort_rank(const std::string& effort) {
-  if (effort == "thorough") return 3;
-  if (effort == "standard") return 2;
-  return effort == "quick" ? 1 : 0;
-}
-
 std::string digest_of_record(const WinnerRecord& record) {
   return digest_of({record_to_json(record)});
 }
 
 }  // namespace
+
+int effort_rank(const std::string& effort) {
+  if (effort == "thorough") return 3;
+  if (effort == "standard") return 2;
+  return effort == "quick" ? 1 : 0;
+}
 
 bool operator<(const RecordKey& a, const RecordKey& b) {
   const auto head = [](const RecordKey& key) {
@@ -75,6 +74,10 @@ WinnerRecord normalised(const WinnerRecord& record) {
 std::string why_dirty(const Evidence& evidence) {
   std::string why;
   const auto add = [&](const std::string& fault) { why += (why.empty() ? "" : "; ") + fault; };
+  if (evidence.cut) {
+    add("its search was cut: the time was up after " + std::to_string(evidence.timed) + " of " +
+        std::to_string(evidence.candidates) + " candidates");
+  }
   if (evidence.contended) add("another process may have used the device");
   if (!evidence.throttled.empty()) add("throttled: " + evidence.throttled);
   const std::int64_t low = evidence.sm_clock_mhz, high = evidence.sm_clock_high_mhz;
@@ -87,7 +90,8 @@ std::string why_dirty(const Evidence& evidence) {
 
 bool supersedes(const WinnerRecord& challenger, const WinnerRecord& holder) {
   const auto rank = [](const WinnerRecord& record) {
-    return std::tuple(effort_rank(record.evidence.effort), record.evidence.tuned_at);
+    return std::tuple(!record.evidence.cut, effort_rank(record.evidence.effort),
+                      record.evidence.tuned_at);
   };
   if (rank(challenger) != rank(holder)) return rank(challenger) > rank(holder);
   return digest_of_record(challenger) > digest_of_record(holder);

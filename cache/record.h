@@ -36,7 +36,12 @@ std::string why_unstorable(const WinnerRecord& record);
 // is replaced. Stores hold only such records, so that what they hold and its export are equal.
 WinnerRecord normalised(const WinnerRecord& record);
 
-// The greater of two records of one key by (effort, tuned_at, digest): a total order on content.
+// "thorough" is more than "standard", that more than "quick". An effort of a later version ranks
+// below those known here, never above.
+int effort_rank(const std::string& effort);
+
+// The greater of two records of one key by (a search that was not cut, effort, tuned_at, digest): a
+// total order on content.
 bool supersedes(const WinnerRecord& challenger, const WinnerRecord& holder);
 
 // Valid UTF-8 without a zero byte.

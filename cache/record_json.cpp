@@ -61,6 +61,8 @@ void for_each_later_field(EvidenceType& evidence, Visit&& visit) {
   visit("sm_clock_high_mhz", evidence.sm_clock_high_mhz);
   visit("memory_clock_mhz", evidence.memory_clock_mhz);
   visit("throttled", evidence.throttled);
+  visit("cut", evidence.cut);
+  visit("timed", evidence.timed);
   visit("speedup_low", evidence.speedup_low);
   visit("speedup_high", evidence.speedup_high);
 }

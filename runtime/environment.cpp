@@ -170,7 +170,7 @@ Result<std::string> nvrtc_from_environment() {
   const std::string value = text_of(read_process, "ROWSMITH_NVRTC");
   std::error_code error;
   if (!value.empty() && (value.front() != '/' || !std::filesystem::exists(value, error))) {
-    return wrong("ROWSMITH_NVRTC", value, "the absolute path of libnvrtc.so");
+    return wrong("ROWSMITH_NVRTC", value, "the absolute path of libnvrtc.so, a file that exists");
   }
   return value;
 }

@@ -19,7 +19,7 @@ if [ -z "${ROWSMITH_DEVICE:-}" ]; then
     export ROWSMITH_DEVICE=0
   else
     export ROWSMITH_DEVICE=host
-    echo "No GPU serves here: $reason"
+    echo "No GPU serves here: ${reason##*tune: }"
   fi
 fi
 if [ "$ROWSMITH_DEVICE" = host ]; then

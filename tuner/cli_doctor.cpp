@@ -171,6 +171,13 @@ void add_environment_problems(const CliArgs& args, const Result<RuntimeOptions>&
     led_nowhere("ROWSMITH_DEVICE", device.ok() ? Json(nullptr) : Json(device.status().message()));
     if (options->device == "host") led_nowhere("ROWSMITH_DEVICE", report["host"]["reason"]);
   }
+  if (options.ok()) {
+    for (const std::string& site : options->site_cache) {
+      led_nowhere("ROWSMITH_SITE_CACHE", access((site + "/winners.db").c_str(), R_OK) == 0
+                                             ? Json(nullptr)
+                                             : Json("there is no " + site + "/winners.db"));
+    }
+  }
   const std::string xdg = set("XDG_CACHE_HOME");
   if (args.cache.empty() && set("ROWSMITH_CACHE_DIR").empty() && !xdg.empty() &&
       xdg.front() != '/') {

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
 #include <iostream>
 #include <sstream>
 
@@ -80,6 +81,10 @@ Result<std::string> read_file(const std::string& path) {
     text << std::cin.rdbuf();
     return text.str();
   }
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return Status(Code::kInvalidArgument, path + " cannot be read: it is a directory");
+  }
   std::ifstream file(path, std::ios::binary);
   text << file.rdbuf();
   if (!file) return Status(Code::kInvalidArgument, path + " cannot be read: " + errno_text(errno));
@@ -97,7 +102,17 @@ Result<Problem> sized_problem(DType in, DType out, std::int64_t rows, std::int64
 }
 
 Result<std::vector<Problem>> problems_of(const CliArgs& args) {
+  constexpr std::size_t kMost = 100'000;
   std::vector<Problem> problems;
+  const double count = static_cast<double>(args.dtypes.size()) *
+                       static_cast<double>(args.cols.size()) *
+                       static_cast<double>(args.rows.size());
+  if (count > static_cast<double>(kMost)) {
+    std::ostringstream text;
+    text << "-S, -H and -d name " << std::fixed << std::setprecision(0) << count
+         << " problems; at most " << kMost << " at a time";
+    return Status(Code::kInvalidArgument, text.str());
+  }
   for (const auto& [in, out] : args.dtypes) {
     for (const std::int64_t cols : args.cols) {
       for (const std::int64_t rows : args.rows) {

@@ -136,7 +136,12 @@ Json problem_json(const std::string& device, const TuneOutcome& outcome) {
 
 // What tuning won over the default: the interval, where the finals gave one.
 std::string gain_text(const Evidence& evidence) {
-  if (evidence.verdict == "default") return "not worth tuning";
+  if (evidence.cut) return "-";
+  if (evidence.verdict == "default") {
+    const bool another_led =
+        evidence.runner_up_ns > 0 && evidence.runner_up_ns < evidence.median_ns;
+    return another_led ? "within noise" : "not worth tuning";
+  }
   if (evidence.speedup_low <= 0) return "-";
   return fmt::format("{:.1f} to {:.1f} %", 100 * (evidence.speedup_low - 1),
                      100 * (evidence.speedup_high - 1));

@@ -2,6 +2,7 @@
 //
 // What is told of a problem: the winner's record with its evidence; progress and decisions on the
 // way there.
+#include "cache/record.h"
 #include "runtime/log.h"
 #include "tuner/problem_tuner.h"
 
@@ -48,15 +49,17 @@ void ProblemTuner::record(const Search::Verdict& verdict) {
   end_with(TuneOutcome::State::kTuned, Status());
 }
 
-// A dirty run that nobody insisted on gives way to an earlier one that was no better off but ran at
-// a higher clock: it is nearer to what the device can do. Of two at one clock the later stays.
+// A run in doubt that nobody insisted on gives way to an earlier one that tried more, or tried as
+// much at a higher clock: that is nearer to what the device can do. Of two alike the later stays.
 bool ProblemTuner::keeps_earlier(const std::string& dirty) {
   const std::string name = to_string(outcome_.problem);
   WinnerRecord& record = outcome_.record;
   if (!settings_.retune) {
+    const auto worth = [](const Evidence& it) {
+      return std::tuple(!it.cut, effort_rank(it.effort), it.timed, it.sm_clock_mhz);
+    };
     Result<std::optional<WinnerRecord>> earlier = find_servable(session_, outcome_.problem);
-    if (earlier.ok() && *earlier &&
-        (*earlier)->evidence.sm_clock_mhz > record.evidence.sm_clock_mhz) {
+    if (earlier.ok() && *earlier && worth((*earlier)->evidence) > worth(record.evidence)) {
       log().warn("{}: timed again, but {}: the earlier result stays", name, dirty);
       record = std::move(**earlier);
       return end_with(TuneOutcome::State::kKept, Status());
@@ -88,6 +91,11 @@ void ProblemTuner::fill_evidence(Evidence& evidence, const Search::Verdict& verd
   evidence.floor_ns = floor_ns_;
   evidence.verdict = verdict.kind;
   evidence.candidates = static_cast<std::int64_t>(candidates_.size());
+  evidence.cut = search_->was_stopped();
+  if (evidence.cut) {
+    for (std::size_t i = 0; i < candidates_.size(); ++i)
+      evidence.timed += !search_->samples(i).empty();
+  }
   evidence.rejected = static_cast<std::int64_t>(outcome_.rejections.size());
   evidence.error_ratio = accuracy_.error_ratio;
   evidence.max_error_ulp = accuracy_.max_error_ulp;

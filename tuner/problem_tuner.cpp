@@ -71,7 +71,7 @@ bool ProblemTuner::settled_before_search() {
   Status supported = check_supported(problem.in, problem.out);
   if (!supported.ok()) return end_with(State::kFailed, std::move(supported));
   if (settings_.retune) return false;
-  Result<std::optional<WinnerRecord>> known = find_valid(session_, problem);
+  Result<std::optional<WinnerRecord>> known = find_valid(session_, problem, settings_.effort);
   if (!known.ok()) {
     log().warn("{}: {}", to_string(problem), known.status().to_string());
   } else if (*known) {

@@ -105,6 +105,7 @@ void Search::restart(std::string why) {
 void Search::stop() {
   if (stage_ == Stage::kDone) return;
   stage_ = Stage::kDone;
+  stopped_ = true;
   SearchEvent event;
   event.kind = SearchEvent::Kind::kStopped;
   tell(std::move(event));

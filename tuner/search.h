@@ -70,6 +70,7 @@ class Search {
   void restart(std::string why);
   // The time is up: done with what is there.
   void stop();
+  bool was_stopped() const { return stopped_; }
 
   // The candidates that take part in the finals, default included; empty while screening.
   const std::vector<std::size_t>& finalists() const { return finalists_; }
@@ -133,6 +134,7 @@ class Search {
   std::vector<Candidate> candidates_;
   std::size_t default_index_;
   Stage stage_ = Stage::kScreening;
+  bool stopped_ = false;
   std::vector<std::size_t> order_;  // of the screening: the default first
   std::size_t position_ = 0;        // in order_, then in finalists_
   std::size_t round_ = 0;

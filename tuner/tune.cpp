@@ -14,10 +14,10 @@ namespace rowsmith {
 namespace {
 
 // What tuning the problem can win, 0 where there is nothing to tune.
-double stake_ns(const Session& session, const Problem& problem, bool retune) {
+double stake_ns(const Session& session, const Problem& problem, const TuneRequest& request) {
   bool waits = problem.rows > 0 && problem.cols > 0;
-  if (waits && !retune) {
-    const auto known = find_valid(session, problem);
+  if (waits && !request.retune) {
+    const auto known = find_valid(session, problem, request.effort);
     waits = !known.ok() || !*known;
   }
   return waits ? expected_floor_ns(problem, session.device->facts()) : 0;
@@ -82,7 +82,7 @@ class ListRun {
   void add(const std::vector<Problem>& problems) {
     for (const Problem& problem : problems) {
       problems_.push_back(problem);
-      stakes_.push_back(limited() ? stake_ns(session_, problem, request_.retune) : 0);
+      stakes_.push_back(limited() ? stake_ns(session_, problem, request_) : 0);
     }
     settings_.problem_count = problems_.size();
   }

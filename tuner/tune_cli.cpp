@@ -63,6 +63,7 @@ std::vector<int> archs_of(const std::string& text) {
         end != digits.data() + digits.size()) {
       refuse("--arch", "'" + std::string(piece) + "' is not an architecture such as sm_90");
     }
+    if (arch < 75) refuse("--arch", "'" + std::string(piece) + "' is older than sm_75");
     if (std::find(archs.begin(), archs.end(), arch) == archs.end()) archs.push_back(arch);
     return true;
   });

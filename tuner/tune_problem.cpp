@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/tune_problem.h"
 
+#include "cache/record.h"
 #include "tuner/problem_tuner.h"
 
 #include <rowsmith/text.h>
@@ -27,9 +28,13 @@ Result<std::optional<WinnerRecord>> find_servable(const Session& session, const 
   return known;
 }
 
-Result<std::optional<WinnerRecord>> find_valid(const Session& session, const Problem& problem) {
+Result<std::optional<WinnerRecord>> find_valid(const Session& session, const Problem& problem,
+                                               Effort effort) {
   Result<std::optional<WinnerRecord>> known = find_servable(session, problem);
-  if (known.ok() && *known && !why_dirty((*known)->evidence).empty()) known->reset();
+  if (!known.ok() || !*known) return known;
+  const Evidence& evidence = (*known)->evidence;
+  const bool less = effort_rank(evidence.effort) < effort_rank(to_string(effort));
+  if (less || !why_dirty(evidence).empty()) known->reset();
   return known;
 }
 

@@ -63,7 +63,9 @@ Neighbours find_neighbours(const Session& session, const Problem& problem);
 // The session's record of exactly this problem, if it may serve: its family is as it was, its
 // config is legal on the device. Codes of WinnerStore::find.
 Result<std::optional<WinnerRecord>> find_servable(const Session& session, const Problem& problem);
-// The same, if besides its run was not dirty: tuning again would tell nothing new.
-Result<std::optional<WinnerRecord>> find_valid(const Session& session, const Problem& problem);
+// The same, if besides nothing is in doubt about it and it was tuned with no less effort: tuning
+// again would tell nothing new.
+Result<std::optional<WinnerRecord>> find_valid(const Session& session, const Problem& problem,
+                                               Effort effort);
 
 }  // namespace rowsmith

@@ -37,12 +37,15 @@ struct Evidence {
   std::int64_t floor_ns = 0;    // best plain copy of the same bytes
   std::string verdict;          // "winner", "tie" or "default"
   std::int64_t candidates = 0;  // tried
-  std::int64_t rejected = 0;    // failed to compile, to launch or to be right
-  double error_ratio = 0;       // largest distance over the accuracy bound; <= 1
-  double max_error_ulp = 0;     // in units of the last place of the output dtype
-  std::string policy;           // how it was timed: "cold L2, graph replay"
-  std::string effort;           // "quick", "standard", "thorough"
-  bool contended = false;       // another process may have used the device meanwhile
+  // The time ran out before the search ended: so many candidates had been timed by then.
+  bool cut = false;
+  std::int64_t timed = 0;
+  std::int64_t rejected = 0;  // failed to compile, to launch or to be right
+  double error_ratio = 0;     // largest distance over the accuracy bound; <= 1
+  double max_error_ulp = 0;   // in units of the last place of the output dtype
+  std::string policy;         // how it was timed: "cold L2, graph replay"
+  std::string effort;         // "quick", "standard", "thorough"
+  bool contended = false;     // another process may have used the device meanwhile
   // Read of the device before, amid and after the samples; 0 = not known.
   std::int64_t sm_clock_mhz = 0, sm_clock_high_mhz = 0;  // the lowest and the highest
   std::int64_t memory_clock_mhz = 0;                     // the lowest
@@ -53,8 +56,9 @@ struct Evidence {
   Reuse below, above;         // of the winners stored nearest in S, H and all else being equal
 };
 
-// Empty, or why the times may not be those that the device has by itself: contended, throttled, or
-// its SM clock moved by more than 5 %. Such a record serves, and the next tuning replaces it.
+// Empty, or why the record is in doubt: its search was cut, or its times may not be those that the
+// device has by itself (contended, throttled, or the SM clock moved by more than 5 %). Such a
+// record serves, and the next tuning replaces it.
 std::string why_dirty(const Evidence& evidence);
 
 struct WinnerRecord {
