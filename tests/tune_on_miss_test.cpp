@@ -20,9 +20,10 @@ using testing::TuneTest;
 
 class TuneOnMissTest : public TuneTest {
  protected:
-  void open_runtime(OnMiss on_miss = OnMiss::kTune) {
+  void open_runtime(OnMiss on_miss = OnMiss::kTune, const std::string& pin = "") {
     RuntimeOptions options;
     options.on_miss = on_miss;
+    options.pin = pin;
     runtime_ = make_dispatcher(session_, options,
                                [this](const Session& session, const Problem& problem, int) {
                                  FloorMeter floor;
@@ -68,6 +69,12 @@ class TuneOnMissTest : public TuneTest {
       count += callers.count(params.src) != 0 || callers.count(params.dst) != 0;
     }
     return count;
+  }
+  // Serves the rows and answers which kernel did.
+  std::string serve(std::int64_t rows = 4) {
+    const Status status = softmax(rows);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+    return device_->launches().back().entry;
   }
   Source source() const { return runtime_->explain(problem_)->source; }
 
@@ -202,6 +209,53 @@ TEST_F(TuneOnMissTest, C64_ServingWithoutTuningLeavesTheStoredWinnersAsTheyAre) 
     EXPECT_EQ(reloaded[i].evidence.tuned_at, tuned[i].evidence.tuned_at);
     EXPECT_EQ(reloaded[i].evidence.median_ns, 600'000);
   }
+}
+
+// Another winner may differ in the last bits of its results.
+TEST_F(TuneOnMissTest, C66_APinServesTheSameKernelInEveryProcessWhateverWasTuned) {
+  std::set<std::string> tuned, pinned;
+  for (const std::size_t best : {1, 2, 3}) {
+    runtime_.reset();
+    open(kProblem);
+    make_buffers();
+    times_.clear();
+    takes(other(best), 600);
+    open_runtime();
+    tuned.insert(serve());
+    open_runtime(OnMiss::kTune, to_string(chosen_.configs[other(4)]));
+    pinned.insert(serve());
+  }
+  EXPECT_EQ(tuned.size(), 3u);
+  EXPECT_EQ(pinned, std::set<std::string>{entry(other(4))});
+}
+
+TEST_F(TuneOnMissTest, C66_AReadOnlyCacheServesTheSameKernelsInEveryProcessThatDoesNotTune) {
+  RuntimeOptions cache;
+  cache.cache_dir = directory_ + "/cache";
+  takes(other(1), 600);
+  session_ = make_session(device_, cache);
+  open_runtime();
+  make_buffers();
+  serve();
+  cache.read_only = true;
+  std::set<std::string> exact, nearest, untuned, tuned_anew;
+  for (const std::size_t best : {1, 2, 3}) {
+    times_.clear();
+    takes(other(best), 600);
+    runtime_.reset();
+    session_ = make_session(device_, cache);
+    open_runtime(OnMiss::kDefault);
+    make_buffers();
+    exact.insert(serve(4));
+    nearest.insert(serve(3));
+    untuned.insert(serve(1));
+    open_runtime(OnMiss::kTune);
+    tuned_anew.insert(serve(1));
+  }
+  EXPECT_EQ(exact, std::set<std::string>{entry(other(1))});
+  EXPECT_EQ(nearest, exact);
+  EXPECT_EQ(untuned.size(), 1u);
+  EXPECT_GT(tuned_anew.size(), 1u) << "as docs/architecture.md warns";
 }
 
 }  // namespace
