@@ -43,7 +43,7 @@ TEST_F(DispatcherTest, AnExactWinnerServesWithTheCallsParameters) {
   EXPECT_EQ(runtime_->stats().misses, 0u);
 }
 
-TEST_F(DispatcherTest, EachProblemUsesItsOwnWinner) {
+TEST_F(DispatcherTest, C12_EachProblemUsesItsOwnWinner) {
   ASSERT_TRUE(store_winner(100, 1).ok());
   ASSERT_TRUE(store_winner(1000, 2).ok());
   open();
@@ -106,14 +106,15 @@ TEST_F(DispatcherTest, PolicyTuneTunesOnceAndServesTheWinner) {
   EXPECT_EQ(runtime_->stats().exact, 2u);
 }
 
-TEST_F(DispatcherTest, AStreamOfChangingRowsDoesNotKeepTuning) {
+TEST_F(DispatcherTest, C54_AStreamOfChangingRowsDoesNotKeepTuning) {
   open(OnMiss::kTune, tune_to(1));
   for (std::int64_t rows = 1; rows <= 1000; ++rows) serve(rows);
   EXPECT_LE(tunings_, 10);
   EXPECT_GE(tunings_, 5);
+  EXPECT_EQ(session_.store->list().value().size(), static_cast<std::size_t>(tunings_));
 }
 
-TEST_F(DispatcherTest, AFailedTuningIsNotRepeatedAndTheDefaultServes) {
+TEST_F(DispatcherTest, C33_AFailedTuningIsNotRepeatedAndTheDefaultServes) {
   open(OnMiss::kTune, [this](const Session&, const Problem&, int) {
     ++tunings_;
     return Status(Code::kOutOfMemory, "scripted");
@@ -150,7 +151,7 @@ TEST_F(DispatcherTest, WhileOneThreadTunesOthersAreServedTheDefault) {
   EXPECT_EQ(tunings_, 1);
 }
 
-TEST_F(DispatcherTest, TheDefaultIsNeverStoredAsAWinner) {
+TEST_F(DispatcherTest, C64_TheDefaultIsNeverStoredAsAWinner) {
   ASSERT_TRUE(store_winner(100, 1).ok());
   const auto before = session_.store->list();
   open(OnMiss::kDefault);

@@ -5,6 +5,9 @@
 #include "tests/support/tune_fixture.h"
 #include "tuner/tuning_lock.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <optional>
 
 namespace rowsmith {
@@ -98,6 +101,29 @@ TEST_F(TuneConditionsTest, C41_WhatWasTimedBesideAnotherTuningIsReplacedByALoneO
   EXPECT_FALSE(stored(problem_)->evidence.contended);
   EXPECT_EQ(stored(problem_)->config, chosen_.configs[other(2)]);
   EXPECT_EQ(tune().state, State::kKept);
+}
+
+// As one finds it in a directory that all may write to.
+TEST_F(TuneConditionsTest, C55_ALockFileThatIsNotOursIsNeitherOpenedNorFatal) {
+  const std::string bait = directory_ + "/of-somebody-else";
+  { const TuningLock made(directory_, "GPU-1", 0, {}); }
+  const std::string name = std::filesystem::directory_iterator(directory_)->path().filename();
+  std::string ours = name;
+  ours.replace(ours.find("GPU-1"), 5, device_->facts().uuid);
+  std::filesystem::create_symlink(bait, directory_ + "/" + ours);
+  const TuningLock lock(directory_, device_->facts().uuid, 0, {});
+  EXPECT_FALSE(lock.held());
+  EXPECT_FALSE(lock.contended());
+  EXPECT_EQ(tune().state, State::kTuned);
+  EXPECT_FALSE(std::filesystem::exists(bait));
+}
+
+TEST_F(TuneConditionsTest, C55_LocksAreKeptInADirectoryOfTheUsersOwn) {
+  const std::string directory = TuningLock::default_directory();
+  EXPECT_NE(directory.find(std::to_string(::getuid())), std::string::npos) << directory;
+  struct stat info {};
+  ASSERT_EQ(::stat(directory.c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, ::getuid());
 }
 
 TEST_F(TuneConditionsTest, C45_ThePolicyOfTheCachesIsStoredWithTheWinner) {
