@@ -28,10 +28,12 @@ struct Fails {
 Fails rename_fails, read_fails, sqlite_open_fails, sqlite_read_fails;
 
 constexpr int kForGood = 1 << 30;
+constexpr int kHere = -100;  // AT_FDCWD; fcntl.h would bring an `open` of its own
 
 int sqlite_open(const char* path, int flags, int mode) {
-  return sqlite_open_fails.now() ? -1
-                                 : static_cast<int>(::syscall(SYS_openat, -100, path, flags, mode));
+  return sqlite_open_fails.now()
+             ? -1
+             : static_cast<int>(::syscall(SYS_openat, kHere, path, flags, mode));
 }
 
 ssize_t sqlite_read(int fd, void* to, std::size_t bytes) {
@@ -47,7 +49,7 @@ ssize_t sqlite_pread(int fd, void* to, std::size_t bytes, off_t at) {
 
 // These stand before those of the C library, for the stores too.
 extern "C" int rename(const char* from, const char* to) noexcept {
-  return rowsmith::rename_fails.now() ? -1 : static_cast<int>(::syscall(SYS_rename, from, to));
+  return rowsmith::rename_fails.now() ? -1 : ::renameat(rowsmith::kHere, from, rowsmith::kHere, to);
 }
 extern "C" ssize_t read(int fd, void* to, std::size_t bytes) {
   return rowsmith::read_fails.now() ? -1 : ::syscall(SYS_read, fd, to, bytes);
