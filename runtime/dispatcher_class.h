@@ -64,6 +64,7 @@ class Dispatcher final : public Runtime {
     bool publish = true;
     std::vector<WinnerRecord> winners;
     Failures failures;  // met on this walk; kept only if another rung then serves
+    std::vector<Rejection> killers;
   };
 
   class TuningTurn;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/dispatcher_class.h"
+#include "runtime/killers.h"
 
 #include <cmath>
 
@@ -57,9 +58,12 @@ Result<Explanation> Dispatcher::explain(const Problem& problem) {
       return Status(Code::kInvalidArgument,
                     "nothing serves " + to_string(problem) + ": an empty call launches no kernel");
     }
-    Walk walk{problem, node_key(problem), nullptr, false, false, {}, {}};
+    Walk walk{problem, node_key(problem), nullptr, false, false, {}, {}, {}};
     std::string fault;
-    if (!pin_) walk.winners = read_winners(problem, walk.key, &fault);
+    if (!pin_) {
+      walk.winners = read_winners(problem, walk.key, &fault);
+      walk.killers = known_killers(session(), problem);
+    }
     Result<Choice> choice = choose_for(walk);
     if (!choice.ok()) return choice.status();
     if (choice->config.empty()) return nothing_left(problem, *choice);

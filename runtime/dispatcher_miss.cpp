@@ -4,6 +4,7 @@
 // walk the ladder until a rung serves, and publish it.
 #include "kernel_templates/catalog.h"
 #include "runtime/dispatcher_class.h"
+#include "runtime/killers.h"
 #include "runtime/log.h"
 
 namespace rowsmith {
@@ -66,7 +67,7 @@ Status Dispatcher::launch_failed(const SoftmaxCall& call, const Problem& problem
 
 Status Dispatcher::walk(const Problem& problem, const SoftmaxCall* call, Failures failures) {
   if (!pin_fault_.ok()) return pin_fault_;
-  Walk walk{problem, node_key(problem), call, false, true, {}, std::move(failures)};
+  Walk walk{problem, node_key(problem), call, false, true, {}, std::move(failures), {}};
   if (call != nullptr) {
     const Result<bool> capturing = device_.is_capturing(call->stream);
     if (!capturing.ok()) return capturing.status();
@@ -80,6 +81,7 @@ Status Dispatcher::walk(const Problem& problem, const SoftmaxCall* call, Failure
     }
   } else if (!pin_) {
     walk.winners = read_winners(problem, walk.key);
+    walk.killers = known_killers(session(), problem);
   }
 
   Result<Choice> choice = choose_for(walk);
@@ -176,6 +178,7 @@ Result<Choice> Dispatcher::choose_for(const Walk& walk) const {
     if (const auto failed = walk.failures.find(entry); failed != walk.failures.end()) {
       return "failed: " + failed->second;
     }
+    if (is_killer(walk.killers, config)) return "lost the device when it was tuned";
     std::string reason = mark_of(entry);
     if (reason.empty() && walk.capturing && modules_.loaded(walk.problem, config) == nullptr) {
       reason = "not loaded, and the stream is being captured";

@@ -64,22 +64,6 @@ TEST(Exchange, IsByteIdenticalForEqualContentInAnyOrder) {
   }
 }
 
-TEST(Exchange, ReadsADocumentFromBeforeClocksWereEvidence) {
-  json document = json::parse(export_winners(some_records()));
-  std::vector<std::string> lines;
-  for (json& winner : document["winners"]) {
-    for (const char* name : {"sm_clock_mhz", "sm_clock_high_mhz", "memory_clock_mhz"}) {
-      EXPECT_EQ(winner["evidence"].erase(name), 1u) << name;
-    }
-    EXPECT_EQ(winner["evidence"].erase("throttled"), 1u);
-    lines.push_back(winner.dump());
-  }
-  document["checksum"] = digest_of(std::vector<std::string_view>(lines.begin(), lines.end()));
-  const auto parsed = parse_export(document.dump(), {});
-  ASSERT_TRUE(parsed.ok()) << parsed.status().to_string();
-  EXPECT_EQ(export_winners(parsed->records), export_winners(some_records()));
-}
-
 TEST(Exchange, HasOneHeaderWhateverWasTuned) {
   const auto header = [](const std::vector<WinnerRecord>& records) {
     json document = json::parse(export_winners(records));

@@ -3,9 +3,9 @@
 // One problem from its space to its winner.
 #include "tuner/problem_tuner.h"
 
+#include "runtime/killers.h"
 #include "runtime/log.h"
 #include "tuner/full_check.h"
-#include "tuner/killers.h"
 #include "tuner/parallel.h"
 
 #include <rowsmith/text.h>

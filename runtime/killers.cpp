@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/killers.h"
+#include "runtime/killers.h"
 
 #include "kernel_templates/catalog.h"
 #include "runtime/log.h"
@@ -12,24 +12,27 @@
 
 namespace rowsmith {
 
-std::vector<Rejection> leave_out_killers(const Session& session, const Problem& problem,
-                                         std::vector<Config>& configs) {
-  std::vector<Rejection> left_out;
+std::vector<Rejection> known_killers(const Session& session, const Problem& problem) {
   auto known = session.store->list_rejections(device_class(session.device->facts()), problem);
   if (!known.ok()) {
     log().warn("{}: {}", to_string(problem), known.status().to_string());
-    return left_out;
+    return {};
   }
-  for (Rejection& rejection : *known) {
-    if (rejection.code != Code::kDeviceLost) continue;
+  std::erase_if(*known, [](const Rejection& rejection) {
     const std::optional<Config> config = parse_config(rejection.config);
-    const auto at = config ? std::find(configs.begin(), configs.end(), *config) : configs.end();
-    if (at == configs.end() || find_family(at->family)->digest() != rejection.family_digest) {
-      continue;
-    }
-    configs.erase(at);
-    left_out.push_back(std::move(rejection));
-  }
+    const Family* family = config ? find_family(config->family) : nullptr;
+    return rejection.code != Code::kDeviceLost || family == nullptr ||
+           family->digest() != rejection.family_digest;
+  });
+  return std::move(*known);
+}
+
+std::vector<Rejection> leave_out_killers(const Session& session, const Problem& problem,
+                                         std::vector<Config>& configs) {
+  std::vector<Rejection> left_out = known_killers(session, problem);
+  std::erase_if(left_out, [&](const Rejection& rejection) {
+    return std::erase(configs, *parse_config(rejection.config)) == 0;
+  });
   return left_out;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Killers: configs that once lost the device. `tune` survives them in a worker process and records
-// them; nobody launches them again, least of all a tuning inside a caller's process.
+// them; nobody launches them for that problem again, least of all a caller's process.
 #pragma once
 
 #include "runtime/session.h"
@@ -11,8 +11,11 @@
 
 namespace rowsmith {
 
-// Takes the problem's known killers out of `configs` and answers their rejections: those of code
-// device lost whose family is as it was. A store that cannot be read is logged and knows none.
+// The problem's rejections of code device lost whose family is as it was. A store that cannot be
+// read is logged and knows none.
+std::vector<Rejection> known_killers(const Session& session, const Problem& problem);
+
+// Takes them out of `configs` and answers those that were there.
 std::vector<Rejection> leave_out_killers(const Session& session, const Problem& problem,
                                          std::vector<Config>& configs);
 
