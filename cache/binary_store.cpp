@@ -56,17 +56,6 @@ bool is_key(const std::string& key) {
   return key.size() == 32 && key.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// A call of the file system again where a network disk answers "busy" or "stale" for a moment.
-template <typename Call>
-int retrying(Call&& call) {
-  int result = call();
-  for (int i = 0; i < 3 && result < 0 && (errno == EINTR || errno == ESTALE || errno == EBUSY);
-       ++i) {
-    result = call();
-  }
-  return result;
-}
-
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -81,6 +70,7 @@ class Descriptor {
   int fd_;
 };
 
+// What there is, at most `bytes`; nullopt where the disk would not tell.
 std::optional<std::string> read_all(int fd, std::int64_t bytes) {
   std::string content(static_cast<std::size_t>(bytes), '\0');
   std::size_t done = 0;
@@ -89,9 +79,11 @@ std::optional<std::string> read_all(int fd, std::int64_t bytes) {
       return static_cast<int>(
           ::read(fd, content.data() + done, std::min<std::size_t>(content.size() - done, 1 << 30)));
     });
-    if (part <= 0) return std::nullopt;
+    if (part < 0) return std::nullopt;
+    if (part == 0) break;
     done += static_cast<std::size_t>(part);
   }
+  content.resize(done);
   return content;
 }
 
@@ -171,7 +163,9 @@ std::optional<std::string> BinaryStore::read(const std::string& directory, const
   if (file.get() < 0 || fstat(file.get(), &info) != 0) return std::nullopt;
   if (!is_trusted(directory) || !is_trusted(path)) return std::nullopt;
   auto content = read_all(file.get(), info.st_size);
-  if (content && content->size() >= sizeof(Head)) {
+  // No damage: a stale handle tells that another process has put a new entry under the name.
+  if (!content) return std::nullopt;
+  if (content->size() >= sizeof(Head)) {
     const auto bytes = std::string_view(*content).substr(sizeof(Head));
     const Head expected = head_of(key, bytes);
     if (std::memcmp(content->data(), &expected, sizeof(Head)) == 0) {

@@ -6,6 +6,7 @@
 
 #include <rowsmith/status.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <string>
 
@@ -36,6 +37,17 @@ class FileLock {
   explicit FileLock(int fd) : fd_(fd) {}
   int fd_;
 };
+
+// A call of the file system again where a network disk answers "busy" or "stale" for a moment.
+template <typename Call>
+int retrying(Call&& call) {
+  int result = call();
+  for (int i = 0; i < 3 && result < 0 && (errno == EINTR || errno == ESTALE || errno == EBUSY);
+       ++i) {
+    result = call();
+  }
+  return result;
+}
 
 // errno as text: "No space left on device".
 std::string errno_text(int number);

@@ -16,6 +16,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kRetryPause{5};
+// A network disk may answer "stale" or "busy" for a moment.
+constexpr int kOpenTries = 3;
 
 Code code_of(int sqlite_code) {
   switch (sqlite_code & 0xff) {
@@ -81,17 +83,25 @@ Database::~Database() = default;
 
 Result<std::unique_ptr<Database>> Database::open(const std::string& path, Mode mode,
                                                  int busy_timeout_ms) {
-  try {
-    const int flags = mode == Mode::kReadWrite   ? SQLite::OPEN_READWRITE
-                      : mode == Mode::kImmutable ? SQLite::OPEN_READONLY | SQLite::OPEN_URI
-                                                 : SQLite::OPEN_READONLY;
-    // The timeout is set by the constructor, before any statement can meet a lock.
-    auto connection = std::make_unique<SQLite::Database>(
-        mode == Mode::kImmutable ? immutable_uri(path) : path, flags, busy_timeout_ms);
-    return std::unique_ptr<Database>(new Database(path, std::move(connection), busy_timeout_ms));
-  } catch (const SQLite::Exception& error) {
-    return status_of(path, error);
+  for (int tries_left = kOpenTries;; --tries_left) {
+    try {
+      return open_once(path, mode, busy_timeout_ms);
+    } catch (const SQLite::Exception& error) {
+      const bool cannot_open = (error.getErrorCode() & 0xff) == SQLITE_CANTOPEN;
+      if (!cannot_open || tries_left == 1) return status_of(path, error);
+    }
   }
+}
+
+std::unique_ptr<Database> Database::open_once(const std::string& path, Mode mode,
+                                              int busy_timeout_ms) {
+  const int flags = mode == Mode::kReadWrite   ? SQLite::OPEN_READWRITE
+                    : mode == Mode::kImmutable ? SQLite::OPEN_READONLY | SQLite::OPEN_URI
+                                               : SQLite::OPEN_READONLY;
+  // The timeout is set by the constructor, before any statement can meet a lock.
+  auto connection = std::make_unique<SQLite::Database>(
+      mode == Mode::kImmutable ? immutable_uri(path) : path, flags, busy_timeout_ms);
+  return std::unique_ptr<Database>(new Database(path, std::move(connection), busy_timeout_ms));
 }
 
 Status Database::attempt(const std::function<void()>& body) const {

@@ -68,6 +68,9 @@ class Database {
 
  private:
   Database(std::string path, std::unique_ptr<SQLite::Database> connection, int busy_timeout_ms);
+  // Throws SQLite::Exception.
+  static std::unique_ptr<Database> open_once(const std::string& path, Mode mode,
+                                             int busy_timeout_ms);
   Status attempt(const std::function<void()>& body) const;
   Status retrying(const std::function<void()>& body) const;
 

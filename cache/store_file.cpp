@@ -143,7 +143,7 @@ Status StoreFile::make() {
   for (const char* sidecar : kSidecars) unlink((options_.path + sidecar).c_str());
   const std::string path = unique_sibling(options_.path, ".new");
   Status status = fill(path);
-  if (status.ok() && rename(path.c_str(), options_.path.c_str()) != 0) {
+  if (status.ok() && retrying([&] { return rename(path.c_str(), options_.path.c_str()); }) != 0) {
     status =
         Status(Code::kCacheBusy, "cannot make " + options_.path + ": rename: " + errno_text(errno));
   }
@@ -156,7 +156,8 @@ Status StoreFile::make() {
 
 Status StoreFile::fill(const std::string& path) const {
   // Made here for its mode, which SQLite gives to the files beside it, too.
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const int fd =
+      retrying([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); });
   if (fd < 0) return {Code::kCacheBusy, "cannot make " + path + ": " + errno_text(errno)};
   Status status = fill_with_tables(path);
   if (status.ok() && fsync(fd) != 0) {
@@ -194,7 +195,7 @@ Status StoreFile::set_aside(const std::string& why) {
     unlink((aside + sidecar).c_str());
     rename((options_.path + sidecar).c_str(), (aside + sidecar).c_str());
   }
-  if (rename(options_.path.c_str(), aside.c_str()) != 0) {
+  if (retrying([&] { return rename(options_.path.c_str(), aside.c_str()); }) != 0) {
     return {Code::kCacheBusy, "cannot set aside the damaged " + options_.path + " (" + why +
                                   "): rename: " + errno_text(errno)};
   }

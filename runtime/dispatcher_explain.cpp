@@ -9,10 +9,23 @@ namespace {
 
 constexpr std::size_t kNearMissesTold = 5;
 
-// Says so where the winner that serves is from a dirty run. Of winners that look alike it is the
-// one nearest in S, by ratio.
+// Empty, or which of the tools that made the winner are others than those at hand.
+std::string why_other_tools(const Evidence& evidence, const DeviceFacts& facts) {
+  std::string why;
+  if (evidence.driver_version > 0 && evidence.driver_version != facts.driver_version) {
+    why = "driver " + std::to_string(evidence.driver_version) + ", now " +
+          std::to_string(facts.driver_version);
+  }
+  if (!evidence.compiler.empty() && evidence.compiler != facts.compiler) {
+    why += (why.empty() ? "" : "; ") + evidence.compiler + ", now " + facts.compiler;
+  }
+  return why;
+}
+
+// Says so where the winner that serves is from a dirty run or was made with other tools. Of winners
+// that look alike it is the one nearest in S, by ratio.
 void tell_doubts(const std::vector<WinnerRecord>& winners, const Problem& problem,
-                 Explanation& answer) {
+                 const DeviceFacts& facts, Explanation& answer) {
   const auto distance = [&](const WinnerRecord& winner) {
     return std::abs(std::log2(static_cast<double>(winner.problem.rows)) -
                     std::log2(static_cast<double>(problem.rows)));
@@ -25,8 +38,14 @@ void tell_doubts(const std::vector<WinnerRecord>& winners, const Problem& proble
   }
   if (!serving) return;
   const std::string dirty = why_dirty(serving->evidence);
-  if (dirty.empty()) return;
-  answer.reasons.push_back("its times are in doubt (" + dirty + "): tuning replaces it");
+  if (!dirty.empty()) {
+    answer.reasons.push_back("its times are in doubt (" + dirty + "): tuning replaces it");
+  }
+  const std::string tools = why_other_tools(serving->evidence, facts);
+  if (!tools.empty()) {
+    answer.reasons.push_back("it was tuned with other tools (" + tools +
+                             "): `tune bench` tells whether it still wins");
+  }
 }
 
 }  // namespace
@@ -50,7 +69,7 @@ Result<Explanation> Dispatcher::explain(const Problem& problem) {
     if (choice->config.empty()) return nothing_left(problem, *choice);
     Explanation answer{choice->source, std::move(choice->config), std::move(choice->reasons),
                        choice->median_ns};
-    tell_doubts(walk.winners, problem, answer);
+    tell_doubts(walk.winners, problem, device_.facts(), answer);
     if (!fault.empty()) answer.reasons.push_back("the cache could not be read: " + fault);
     if (answer.source == Source::kDefault || answer.source == Source::kGeneric) {
       tell_near_misses(problem, answer.reasons);

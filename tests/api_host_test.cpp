@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <string>
@@ -136,6 +137,26 @@ TEST_F(ApiHostTest, ASecondRuntimeFindsTheBinaryAndCompilesNothing) {
     ASSERT_TRUE((*runtime)->prepare({problem}).ok());
     EXPECT_EQ((*runtime)->stats().compiled > 0, first);
     EXPECT_GT((*runtime)->stats().loaded, 0u);
+  }
+}
+
+TEST_F(ApiHostTest, C66_APinnedConfigGivesTheSameBitsInEveryRuntime) {
+  constexpr int kRows = 3, kCols = 301;
+  const Problem problem = contiguous_problem(DType::kF32, DType::kF32, kRows, kCols);
+  std::vector<float> x(kRows * kCols), first;
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7919 % 1009) / 64;
+  RuntimeOptions options = *RuntimeOptions::from_environment();
+  options.cache_dir.clear();
+  options.pin = "generic:threads=256";
+  for (int boot = 0; boot < 3; ++boot) {
+    Result<std::unique_ptr<Runtime>> runtime = Runtime::open(options);
+    ASSERT_TRUE(runtime.ok()) << runtime.status().to_string();
+    std::vector<float> y(x.size());
+    const Status status = (*runtime)->softmax({x.data(), y.data(), kRows, kCols});
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    EXPECT_EQ((*runtime)->explain(problem)->source, Source::kPinned);
+    if (boot == 0) first = y;
+    EXPECT_EQ(std::memcmp(y.data(), first.data(), y.size() * sizeof(float)), 0) << boot;
   }
 }
 

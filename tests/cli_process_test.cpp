@@ -127,7 +127,7 @@ TEST_F(CliHostProcess, TerminatedItKeepsWhatFinishedAndExitsOne) {
   EXPECT_EQ(second["problems"][2]["status"], "tuned");
 }
 
-TEST_F(CliHostProcess, KilledItLeavesNoWorkerBehindAndLosesTheProblemInHandAtMost) {
+TEST_F(CliHostProcess, C52_KilledItLeavesNoWorkerBehindAndLosesTheProblemInHandAtMost) {
   start(kThree);
   ASSERT_TRUE(wait_for_line("[2/3]"));
   const pid_t candidates = worker();

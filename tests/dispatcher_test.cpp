@@ -13,9 +13,7 @@ namespace rowsmith {
 namespace {
 
 using ::testing::Contains;
-using ::testing::Each;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::ScriptedDevice;
 
 class DispatcherTest : public testing::DispatchFixture {};
@@ -45,7 +43,7 @@ TEST_F(DispatcherTest, AnExactWinnerServesWithTheCallsParameters) {
   EXPECT_EQ(runtime_->stats().misses, 0u);
 }
 
-TEST_F(DispatcherTest, EachProblemUsesItsOwnWinner) {
+TEST_F(DispatcherTest, C12_EachProblemUsesItsOwnWinner) {
   ASSERT_TRUE(store_winner(100, 1).ok());
   ASSERT_TRUE(store_winner(1000, 2).ok());
   open();
@@ -123,20 +121,6 @@ TEST_F(DispatcherTest, AConfigThatDoesNotCompileIsMarkedAndTheNextRungServes) {
   const auto answer = runtime_->explain(problem(100));
   ASSERT_TRUE(answer.ok());
   EXPECT_THAT(answer.value().reasons, Contains(HasSubstr("scripted compile")));
-}
-
-TEST_F(DispatcherTest, AWinnerOfADirtyRunServesAndIsExplainedAsOne) {
-  ASSERT_TRUE(store_winner(100, 1, kCols, "thermal").ok());
-  ASSERT_TRUE(store_winner(400, 1).ok());
-  open();
-  EXPECT_EQ(serve(100), entry(config(1)));
-  const auto doubts = HasSubstr("in doubt (throttled: thermal)");
-  for (const std::int64_t near_the_dirty_one : {100, 110}) {
-    EXPECT_THAT(runtime_->explain(problem(near_the_dirty_one))->reasons, Contains(doubts));
-  }
-  for (const std::int64_t near_the_clean_one : {400, 500}) {
-    EXPECT_THAT(runtime_->explain(problem(near_the_clean_one))->reasons, Each(Not(doubts)));
-  }
 }
 
 TEST_F(DispatcherTest, AConfigThatDoesNotLaunchIsMarkedAndGenericServesLast) {
@@ -265,33 +249,6 @@ TEST_F(DispatcherTest, PrepareAnswersTheFirstFailureAfterTryingAll) {
   const std::uint64_t compiles = device_->compiles();
   serve(100);
   EXPECT_EQ(device_->compiles(), compiles);
-}
-
-TEST_F(DispatcherTest, ExplainLoadsAndTunesNothing) {
-  open(OnMiss::kTune, tune_to(1));
-  const auto answer = runtime_->explain(problem(100));
-  ASSERT_TRUE(answer.ok());
-  EXPECT_EQ(answer.value().source, Source::kDefault);
-  EXPECT_EQ(answer.value().config, config(0));
-  EXPECT_THAT(answer.value().reasons, Contains(HasSubstr("policy tune")));
-  EXPECT_EQ(device_->compiles(), 0u);
-  EXPECT_EQ(tunings_, 0);
-  EXPECT_EQ(runtime_->explain(problem(0)).status().code(), Code::kInvalidArgument);
-}
-
-TEST_F(DispatcherTest, ExplainNamesTheKeyPartsThatDiffer) {
-  WinnerRecord record;
-  record.device_class = "cuda-of-old";
-  record.problem = problem(100);
-  record.problem.layout.in_place = true;
-  record.config = config(1);
-  record.evidence.median_ns = 1;
-  ASSERT_TRUE(session_.store->put(record).ok());
-  open();
-  const auto answer = runtime_->explain(problem(100));
-  ASSERT_TRUE(answer.ok());
-  EXPECT_THAT(answer.value().reasons, Contains(HasSubstr("device class cuda-of-old")));
-  EXPECT_THAT(answer.value().reasons, Contains(HasSubstr("in-place")));
 }
 
 TEST_F(DispatcherTest, InPlaceCallsHaveTheirOwnKernels) {

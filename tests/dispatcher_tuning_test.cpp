@@ -32,14 +32,15 @@ TEST_F(DispatcherTuningTest, PolicyTuneTunesOnceAndServesTheWinner) {
   EXPECT_EQ(runtime_->stats().exact, 2u);
 }
 
-TEST_F(DispatcherTuningTest, AStreamOfChangingRowsDoesNotKeepTuning) {
+TEST_F(DispatcherTuningTest, C54_AStreamOfChangingRowsDoesNotKeepTuning) {
   open(OnMiss::kTune, tune_to(1));
   for (std::int64_t rows = 1; rows <= 1000; ++rows) serve(rows);
   EXPECT_LE(tunings_, 10);
   EXPECT_GE(tunings_, 5);
+  EXPECT_EQ(session_.store->list().value().size(), static_cast<std::size_t>(tunings_));
 }
 
-TEST_F(DispatcherTuningTest, AFailedTuningIsNotRepeatedAndTheDefaultServes) {
+TEST_F(DispatcherTuningTest, C33_AFailedTuningIsNotRepeatedAndTheDefaultServes) {
   open(OnMiss::kTune, [this](const Session&, const Problem&, int) {
     ++tunings_;
     return Status(Code::kOutOfMemory, "scripted");
@@ -76,7 +77,7 @@ TEST_F(DispatcherTuningTest, WhileOneThreadTunesOthersAreServedTheDefault) {
   EXPECT_EQ(tunings_, 1);
 }
 
-TEST_F(DispatcherTuningTest, TheDefaultIsNeverStoredAsAWinner) {
+TEST_F(DispatcherTuningTest, C64_TheDefaultIsNeverStoredAsAWinner) {
   ASSERT_TRUE(store_winner(100, 1).ok());
   const auto before = session_.store->list();
   open(OnMiss::kDefault);

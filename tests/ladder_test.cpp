@@ -114,7 +114,7 @@ TEST_F(LadderTest, AWinnerOfAChangedFamilyIsNotUsedAndSaysSo) {
   EXPECT_THAT(choice.reasons, Contains(HasSubstr("digest 0123")));
 }
 
-TEST_F(LadderTest, AWinnerThatIsIllegalHereIsNotUsed) {
+TEST_F(LadderTest, C04_AWinnerThatIsIllegalHereIsNotUsed) {
   store(100);
   winners_[0].config.params.back().second = "no-such-value";
   const Choice choice = ask(100);

@@ -58,7 +58,7 @@ class MeasureTest : public ::testing::Test {
   LaunchPlan plan_;
 };
 
-TEST_F(MeasureTest, RotatesOverMoreThanTwiceTheL2) {
+TEST_F(MeasureTest, C45_RotatesOverMoreThanTwiceTheL2) {
   open(1 << 16);
   EXPECT_TRUE(arena_->cold());
   ASSERT_TRUE(sample().ok());
@@ -116,7 +116,7 @@ TEST_F(MeasureTest, DividesBySlotsAndReplays) {
   }
 }
 
-TEST_F(MeasureTest, ReplaysUntilASampleIsLongEnoughForTheTimer) {
+TEST_F(MeasureTest, C47_ReplaysUntilASampleIsLongEnoughForTheTimer) {
   open(0);
   cost_ = 100;
   Result<Stopwatch> watch = Stopwatch::make(*device_, plan_, *arena_, {200'000, 3});
@@ -125,7 +125,7 @@ TEST_F(MeasureTest, ReplaysUntilASampleIsLongEnoughForTheTimer) {
   EXPECT_EQ(device_->launches().size() - before, 2000u);
 }
 
-TEST_F(MeasureTest, RefusesZeroNegativeNanInfiniteAndImpossibleTimes) {
+TEST_F(MeasureTest, C49_RefusesZeroNegativeNanInfiniteAndImpossibleTimes) {
   open(0);
   const double inf = std::numeric_limits<double>::infinity();
   for (const double wrong : {0.0, -5.0, std::nan(""), inf, -inf, 1e-9}) {

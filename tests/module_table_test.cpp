@@ -48,6 +48,19 @@ TEST_F(ModuleTableTest, LoadsAKernelOnceAndForEveryS) {
   EXPECT_EQ(table.loads(), 1u);
 }
 
+TEST_F(ModuleTableTest, C62_FiveHundredLengthsInTurnAreCompiledOnceEach) {
+  ModuleTable table(device_, nullptr);
+  for (int round = 0; round < 2; ++round) {
+    for (std::int64_t cols = 1; cols <= 500; ++cols) {
+      const Problem problem = contiguous_problem(DType::kF32, DType::kF32, 4, cols);
+      const Config config = default_config(problem, device_->facts());
+      ASSERT_TRUE(table.get(problem, config).ok()) << cols;
+    }
+    EXPECT_EQ(table.compiled(), 500u) << round;
+    EXPECT_EQ(table.loads(), 500u) << round;
+  }
+}
+
 TEST_F(ModuleTableTest, LoadedNeverCompiles) {
   ModuleTable table(device_, nullptr);
   EXPECT_EQ(table.loaded(problem_, config()), nullptr);

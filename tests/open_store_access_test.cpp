@@ -2,6 +2,7 @@
 //
 // Caches that this process may read but not write, must not believe, or finds below its own.
 #include "cache/directory.h"
+#include "cache/sqlite_store.h"
 #include "tests/support/open_store_fixture.h"
 
 #include <grp.h>
@@ -205,6 +206,36 @@ TEST_F(OpenStoreAccess, AnswersBusyWhileAnotherHoldsTheLock) {
   EXPECT_TRUE(opened.store->put(record_of(problem_, 951)).ok());
   EXPECT_EQ(median_in(*opened.store, problem_), 951);
   EXPECT_EQ(median_in(*open().store, problem_), 951);
+}
+
+// Another program in the middle of reading, for as long as it likes.
+TEST_F(OpenStoreAccess, C20_AReaderThatStaysStopsNoWriter) {
+  fill();
+  options_.busy_timeout_ms = 20;
+  const OpenedStore opened = open();
+  auto reader = Database::open(file(), Database::Mode::kReadOnly, 20);
+  ASSERT_TRUE((*reader)->exec("BEGIN").ok());
+  ASSERT_EQ(*(*reader)->integer("SELECT count(*) FROM winners"), 1);
+  const Status put = opened.store->put(record_of(problem_of(5, 257), 700));
+  EXPECT_TRUE(put.ok()) << put.to_string();
+  EXPECT_EQ(median_in(*opened.store, problem_of(5, 257)), 700);
+  EXPECT_EQ(*(*reader)->integer("SELECT count(*) FROM winners"), 1);
+  ASSERT_TRUE((*reader)->exec("COMMIT").ok());
+  EXPECT_EQ(*(*reader)->integer("SELECT count(*) FROM winners"), 2);
+}
+
+TEST_F(OpenStoreAccess, C20_WithoutWalAWriterAnswersBusyAndWritesOnceTheReaderIsGone) {
+  fill();
+  auto opened = open_sqlite_store({file(), false, false, 20});
+  ASSERT_TRUE(opened.ok()) << opened.status().to_string();
+  auto reader = Database::open(file(), Database::Mode::kReadOnly, 20);
+  ASSERT_TRUE((*reader)->exec("BEGIN").ok());
+  ASSERT_EQ(*(*reader)->integer("SELECT count(*) FROM winners"), 1);
+  EXPECT_EQ(opened->store->put(record_of(problem_, 700)).code(), Code::kCacheBusy);
+  EXPECT_EQ(median_in(*opened->store, problem_), 900) << "reads are not stopped";
+  ASSERT_TRUE((*reader)->exec("COMMIT").ok());
+  EXPECT_TRUE(opened->store->put(record_of(problem_, 700)).ok());
+  EXPECT_EQ(median_in(*opened->store, problem_), 700);
 }
 
 TEST_F(OpenStoreAccess, IgnoresWhatOthersCanWrite) {

@@ -98,7 +98,7 @@ TEST(Search, BreaksTiesByRankSoThatTwoRunsAgree) {
   }
 }
 
-TEST(Search, StopsACandidateFarBehindAfterOneSample) {
+TEST(Search, C44_StopsACandidateFarBehindAfterOneSample) {
   Bench bench({100, 7000, 150, 90});
   bench.run();
   EXPECT_EQ(bench.taken(1), 1);
@@ -106,7 +106,7 @@ TEST(Search, StopsACandidateFarBehindAfterOneSample) {
   EXPECT_EQ(bench.search().verdict()->winner, 3u);
 }
 
-TEST(Search, IsNotWonByOneOptimisticOutlier) {
+TEST(Search, C37_IsNotWonByOneOptimisticOutlier) {
   // The worst variant is once a hundred times too fast: in screening, then in the finals.
   for (const int outlier : {0, 1, 2, 3, 8}) {
     Bench bench({100, 98, 130, 80});
@@ -125,7 +125,7 @@ TEST(Search, DoesNotCutTheRestBecauseOfOneOutlier) {
   EXPECT_EQ(bench.search().verdict()->winner, 2u);
 }
 
-TEST(Search, StillFindsAWinnerUnderConstantMildNoise) {
+TEST(Search, C43_StillFindsAWinnerUnderConstantMildNoise) {
   int found = 0;
   for (std::uint32_t seed = 0; seed < 50; ++seed) {
     Bench bench({100, 95, 80, 97, 110});
@@ -136,7 +136,7 @@ TEST(Search, StillFindsAWinnerUnderConstantMildNoise) {
   EXPECT_GE(found, 49);
 }
 
-TEST(Search, IsNotMisledByAClockThatSlowsDown) {
+TEST(Search, C39_IsNotMisledByAClockThatSlowsDown) {
   double clock = 1;
   Bench bench({100, 90, 96});
   bench.with([&](std::size_t, int, double ns) { return ns * (clock *= 1.004); });

@@ -42,7 +42,7 @@ TEST_F(TuneClocksTest, ThatAreNotKnownLeaveACleanRun) {
   EXPECT_EQ(tune().state, State::kKept);
 }
 
-TEST_F(TuneClocksTest, AreAtRestBeforeTheFloorAndTheFirstCandidateAreTimed) {
+TEST_F(TuneClocksTest, C39_AreAtRestBeforeTheFloorAndTheFirstCandidateAreTimed) {
   constexpr double kClimbs = 0.055;
   device_->script.state = [this] {
     const int mhz = clock_ < kClimbs ? 345 + static_cast<int>(clock_ * 29e3) : 1980;

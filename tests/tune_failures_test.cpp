@@ -17,7 +17,7 @@ using testing::ScriptedDevice;
 using testing::TuneTest;
 using State = TuneOutcome::State;
 
-TEST_F(TuneTest, NeverLetsAWrongKernelWinHoweverFast) {
+TEST_F(TuneTest, C30_NeverLetsAWrongKernelWinHoweverFast) {
   const std::pair<Fault, const char*> faults[] = {
       {Fault::kLastColumnUnwritten, "not written"}, {Fault::kOffByOneColumn, "expected"},
       {Fault::kDropsNan, "expected NaN"},           {Fault::kWritesPast, "past the end"},
@@ -49,7 +49,7 @@ TEST_F(TuneTest, RejectsAWinnerThatIsWrongAtTheProblemsOwnSizeAndTakesTheNext) {
   EXPECT_NE(outcome.rejections[0].reason.find("row 149"), std::string::npos);
 }
 
-TEST_F(TuneTest, RecordsFailuresApartFromTimes) {
+TEST_F(TuneTest, C50_RecordsFailuresApartFromTimes) {
   const std::string compile_fails = entry(other(0)), launch_fails = entry(other(1));
   device_->script.on_compile = [&](const Program& program) {
     return program.source.find(compile_fails) == std::string::npos
@@ -76,7 +76,7 @@ TEST_F(TuneTest, RecordsFailuresApartFromTimes) {
   }
 }
 
-TEST_F(TuneTest, RejectsCandidatesWithoutAPlausibleTime) {
+TEST_F(TuneTest, C49_RejectsCandidatesWithoutAPlausibleTime) {
   const double wrong[] = {0, -3, std::nan(""), INFINITY};
   for (std::size_t i = 0; i < 4; ++i) takes(other(i), wrong[i]);
   takes(other(5), 800);
@@ -157,7 +157,7 @@ TEST_F(TuneTest, TriesSpillersWhereNothingElseStands) {
   EXPECT_EQ(stored_rejections()[0].code, Code::kAccuracyFailed);
 }
 
-TEST_F(TuneTest, StopsWithAPreciseMessageWhenTheDeviceIsLost) {
+TEST_F(TuneTest, C31_StopsWithAPreciseMessageWhenTheDeviceIsLost) {
   const std::string culprit = entry(other(1));
   bool lost = false;
   device_->script.on_launch = [&](const LaunchCall& call) {
@@ -246,7 +246,7 @@ TEST_F(TuneTest, TellsWhatIsOnTheDeviceBeforeItsFirstLaunch) {
   EXPECT_EQ(told_entries.size(), chosen_.configs.size() + 1) << "each, and none in between";
 }
 
-TEST_F(TuneTest, SurvivesMemoryThatRunsOutAtAnyAllocation) {
+TEST_F(TuneTest, C35_SurvivesMemoryThatRunsOutAtAnyAllocation) {
   tune();
   const int needed = device_->allocations();
   ASSERT_GT(needed, 3);
@@ -274,7 +274,7 @@ class FullDevice : public ScriptedDevice {
   }
 };
 
-TEST_F(TuneTest, TunesWithoutAColdCacheWhereOnlyTheArenaIsRefused) {
+TEST_F(TuneTest, C36_TunesWithoutAColdCacheWhereOnlyTheArenaIsRefused) {
   DeviceFacts facts = testing::scripted_facts();
   facts.l2_bytes = std::int64_t{1} << 18;
   device_ = std::make_shared<FullDevice>(facts);

@@ -89,7 +89,7 @@ TEST_F(TuneTest, SkipsEmptyProblemsAndRefusesNegativeOnes) {
   EXPECT_EQ(device_->compiles(), 0u);
 }
 
-TEST_F(TuneTest, TouchesNoMemoryButItsOwn) {
+TEST_F(TuneTest, C28_TouchesNoMemoryButItsOwn) {
   std::vector<char> caller(1 << 16, 'c');
   tune();
   std::set<std::uintptr_t> seen;
@@ -122,7 +122,7 @@ TEST_F(TuneTest, StandsByTheBestSoFarWhenTheBudgetEnds) {
   }
 }
 
-TEST_F(TuneTest, MarksWhatWasTimedBesideAnotherTuning) {
+TEST_F(TuneTest, C41_MarksWhatWasTimedBesideAnotherTuning) {
   const TuningLock other_process(directory_, device_->facts().uuid, 0, {});
   ASSERT_TRUE(other_process.held());
   EXPECT_TRUE(tune().record.evidence.contended);
@@ -189,7 +189,7 @@ class TuneListTest : public TuneTest {
   TuneRequest request_;
 };
 
-TEST_F(TuneListTest, KeepsTheTenThatWereDoneWhenStoppedAndResumesAtTheEleventh) {
+TEST_F(TuneListTest, C52_KeepsTheTenThatWereDoneWhenStoppedAndResumesAtTheEleventh) {
   const auto done = [this] { return session_.store->list().value().size() >= 10; };
   const TuneReport first = run(done);
   EXPECT_TRUE(first.interrupted);
