@@ -225,6 +225,10 @@ TEST_P(StoreContract, MergesByEffortThenTime) {
   EXPECT_TRUE(*store_->merge(thorough));
   EXPECT_FALSE(*store_->merge(later));
   EXPECT_FALSE(*store_->merge(thorough));
+  WinnerRecord cut = thorough;
+  cut.evidence.cut = true;
+  cut.evidence.tuned_at += 100;
+  EXPECT_FALSE(*store_->merge(cut)) << "whatever was asked for, its search did not end";
   EXPECT_EQ(content_of(*store_), export_winners({thorough}));
 }
 

@@ -121,6 +121,46 @@ TEST_F(TuneBuildsTest, BuildsNeighboursAloneWhereTheirProgramDoesNotLoad) {
   EXPECT_EQ(outcome.rejections[0].config, to_string(chosen_.configs[other(0)]));
 }
 
+TEST(ChooseCandidates, KeepsRankTheDefaultAndAPlaceForEachFamily) {
+  const Config a1{"a", {{"n", "1"}}}, a2{"a", {{"n", "2"}}}, a3{"a", {{"n", "3"}}},
+      b1{"b", {{"n", "1"}}}, generic = generic_config();
+  const std::vector<Config> ranked{a1, a2, a3, b1, generic};
+  const Candidates three = choose_candidates(ranked, a2, 3);
+  EXPECT_EQ(three.configs, (std::vector<Config>{a1, a2, b1}));
+  EXPECT_EQ(three.default_index, 1u);
+  EXPECT_EQ(choose_candidates(ranked, a1, 1).configs, std::vector<Config>{a1});
+  EXPECT_EQ(choose_candidates(ranked, a1, 100).configs, ranked);
+  EXPECT_EQ(choose_candidates({b1}, generic, 2).configs, (std::vector<Config>{generic, b1}));
+}
+
+TEST(ChooseCandidates, SharesItsPlacesBetweenRankAndFurtherKinds) {
+  std::vector<Config> ranked;
+  for (const char* threads : {"1", "2", "3", "4", "5"}) {
+    for (const char* load : {"nc", "cs"}) {
+      for (const char* min_blocks : {"1", "2"}) {
+        ranked.push_back({"a", {{"threads", threads}, {"min_blocks", min_blocks}, {"load", load}}});
+      }
+    }
+  }
+  const Candidates seven = choose_candidates(ranked, ranked[0], 7);
+  std::vector<Config> expected(ranked.begin(), ranked.begin() + 5);
+  for (const std::size_t kind : {2, 3}) expected.push_back(ranked[4 * kind]);
+  EXPECT_EQ(seven.configs, expected);
+  EXPECT_EQ(choose_candidates(ranked, ranked[0], 11).configs.size(), 11u);
+}
+
+TEST(ChooseCandidates, TakesThoseToKeepBesideTheCapWhereTheyAreRanked) {
+  const Config a1{"a", {{"n", "1"}}}, a2{"a", {{"n", "2"}}}, a3{"a", {{"n", "3"}}},
+      b1{"b", {{"n", "1"}}}, other{"c", {{"n", "1"}}};
+  const std::vector<Config> ranked{a1, a2, a3, b1};
+  const Candidates kept = choose_candidates(ranked, a1, 2, {a3, other});
+  EXPECT_EQ(kept.configs, (std::vector<Config>{a1, a3, b1}));
+  EXPECT_EQ(kept.kept, std::vector<std::size_t>{1});
+  const Candidates shifted = choose_candidates({a2, a3}, a1, 2, {a3});  // the default comes first
+  EXPECT_EQ(shifted.configs, (std::vector<Config>{a1, a2, a3}));
+  EXPECT_EQ(shifted.kept, std::vector<std::size_t>{2});
+}
+
 TEST(CompileCost, GrowsWithWhatAThreadHolds) {
   const DeviceFacts facts = testing::scripted_facts();
   const auto of_default = [&](std::int64_t rows, std::int64_t cols) {

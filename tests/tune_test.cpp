@@ -119,7 +119,33 @@ TEST_F(TuneTest, StandsByTheBestSoFarWhenTheBudgetEnds) {
     EXPECT_LE(clock_, needed * share + 0.25 * needed) << share;
     EXPECT_TRUE(outcome.record.config == full.record.config ||
                 outcome.record.config == chosen_.configs[chosen_.default_index]);
+    const Evidence& evidence = outcome.record.evidence;
+    EXPECT_TRUE(evidence.cut || share > 0.5) << share;
+    EXPECT_EQ(evidence.cut, evidence.timed > 0) << share;
+    EXPECT_EQ(evidence.cut, !why_dirty(evidence).empty()) << share;
   }
+  EXPECT_FALSE(full.record.evidence.cut);
+}
+
+TEST_F(TuneTest, TunesAgainWhatTheTimeCutOrLessEffortWasSpentOn) {
+  takes(other(1), 500);
+  tune();
+  const double needed = std::exchange(clock_, 0);
+  open(kProblem);
+  TuneSettings limited = settings();
+  limited.budget_s = needed * 0.6;
+  const std::int64_t timed = tune_with(limited).record.evidence.timed;
+  limited.budget_s = needed * 0.05;
+  const TuneOutcome shorter = tune_with(limited);
+  EXPECT_EQ(shorter.state, State::kKept);  // it tried less than the earlier one
+  EXPECT_EQ(shorter.record.evidence.timed, timed);
+  EXPECT_EQ(tune().state, State::kTuned);
+  EXPECT_EQ(tune().state, State::kKept);
+  TuneSettings more = settings();
+  more.effort = Effort::kStandard;
+  EXPECT_EQ(tune_with(more).state, State::kTuned);
+  EXPECT_EQ(tune_with(more).state, State::kKept);
+  EXPECT_EQ(tune().state, State::kKept);
 }
 
 TEST_F(TuneTest, C41_MarksWhatWasTimedBesideAnotherTuning) {
@@ -311,46 +337,6 @@ TEST(Effort, CapsTheCandidatesAndAllowsFewOnTheHost) {
               plan_of(effort, testing::scripted_facts()).candidates);
   }
   EXPECT_EQ(plan_of(Effort::kQuick, host).candidates, 4u);
-}
-
-TEST(ChooseCandidates, KeepsRankTheDefaultAndAPlaceForEachFamily) {
-  const Config a1{"a", {{"n", "1"}}}, a2{"a", {{"n", "2"}}}, a3{"a", {{"n", "3"}}},
-      b1{"b", {{"n", "1"}}}, generic = generic_config();
-  const std::vector<Config> ranked{a1, a2, a3, b1, generic};
-  const Candidates three = choose_candidates(ranked, a2, 3);
-  EXPECT_EQ(three.configs, (std::vector<Config>{a1, a2, b1}));
-  EXPECT_EQ(three.default_index, 1u);
-  EXPECT_EQ(choose_candidates(ranked, a1, 1).configs, std::vector<Config>{a1});
-  EXPECT_EQ(choose_candidates(ranked, a1, 100).configs, ranked);
-  EXPECT_EQ(choose_candidates({b1}, generic, 2).configs, (std::vector<Config>{generic, b1}));
-}
-
-TEST(ChooseCandidates, SharesItsPlacesBetweenRankAndFurtherKinds) {
-  std::vector<Config> ranked;
-  for (const char* threads : {"1", "2", "3", "4", "5"}) {
-    for (const char* load : {"nc", "cs"}) {
-      for (const char* min_blocks : {"1", "2"}) {
-        ranked.push_back({"a", {{"threads", threads}, {"min_blocks", min_blocks}, {"load", load}}});
-      }
-    }
-  }
-  const Candidates seven = choose_candidates(ranked, ranked[0], 7);
-  std::vector<Config> expected(ranked.begin(), ranked.begin() + 5);
-  for (const std::size_t kind : {2, 3}) expected.push_back(ranked[4 * kind]);
-  EXPECT_EQ(seven.configs, expected);
-  EXPECT_EQ(choose_candidates(ranked, ranked[0], 11).configs.size(), 11u);
-}
-
-TEST(ChooseCandidates, TakesThoseToKeepBesideTheCapWhereTheyAreRanked) {
-  const Config a1{"a", {{"n", "1"}}}, a2{"a", {{"n", "2"}}}, a3{"a", {{"n", "3"}}},
-      b1{"b", {{"n", "1"}}}, other{"c", {{"n", "1"}}};
-  const std::vector<Config> ranked{a1, a2, a3, b1};
-  const Candidates kept = choose_candidates(ranked, a1, 2, {a3, other});
-  EXPECT_EQ(kept.configs, (std::vector<Config>{a1, a3, b1}));
-  EXPECT_EQ(kept.kept, std::vector<std::size_t>{1});
-  const Candidates shifted = choose_candidates({a2, a3}, a1, 2, {a3});  // the default comes first
-  EXPECT_EQ(shifted.configs, (std::vector<Config>{a1, a2, a3}));
-  EXPECT_EQ(shifted.kept, std::vector<std::size_t>{2});
 }
 
 TEST(TuningLock, IsHeldByOneAtATimeAndByEachDeviceAlone) {

@@ -128,7 +128,9 @@ std::string bench_table(const std::vector<BenchRow>& rows) {
 int run_bench(const CliArgs& args, Cli& cli) {
   const auto options = options_to_look(args, cli);
   if (!options.ok()) return fail(args, cli, options.status());
-  if (!args.cache.empty() && options->cache_dir.empty()) return kExitNothingRan;  // said by now
+  if (!args.cache.empty() && options->cache_dir.empty()) {
+    return fail(args, cli, Status(Code::kNotTuned, "--cache: there is nothing to time"));
+  }
   std::optional<ProblemList> named;
   if (!args.from.empty() || !args.rows.empty() || !args.cols.empty() || !args.dtypes.empty()) {
     auto list = requested_problems(args);

@@ -89,7 +89,9 @@ Result<ImportedWinners> read_all(const std::vector<std::string>& files) {
 int run_export(const CliArgs& args, Cli& cli) {
   const auto options = options_to_look(args, cli);
   if (!options.ok()) return fail(args, cli, options.status());
-  if (!args.cache.empty() && options->cache_dir.empty()) return kExitNothingRan;  // said by now
+  if (!args.cache.empty() && options->cache_dir.empty()) {
+    return fail(args, cli, Status(Code::kNotTuned, "--cache: there is nothing to export"));
+  }
   const OpenedStore opened = open_noting(*options, cli);
   const auto records = opened.store->list();
   if (!records.ok()) return fail(args, cli, records.status());

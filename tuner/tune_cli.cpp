@@ -85,7 +85,7 @@ class Grammar {
     app_.require_subcommand(0, 1);  // asked for in tune_cli: CLI11 would not name a wrong word
     app_.footer(
         "Exit status: 0 done; 1 some problems failed; 2 wrong usage; 3 nothing could run.\n"
-        "ROWSMITH_* variables set the defaults; `tune doctor` lists them.");
+        "ROWSMITH_* variables set the defaults; `tune doctor` shows those that are set.");
     add_tuning();
     add_inspection();
     add_exchange();
