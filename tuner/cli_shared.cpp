@@ -8,13 +8,13 @@
 #include "tuner/tune_cli.h"
 
 #include <rowsmith/text.h>
+#include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <iomanip>
 #include <iostream>
 #include <sstream>
 
@@ -108,10 +108,9 @@ Result<std::vector<Problem>> problems_of(const CliArgs& args) {
                        static_cast<double>(args.cols.size()) *
                        static_cast<double>(args.rows.size());
   if (count > static_cast<double>(kMost)) {
-    std::ostringstream text;
-    text << "-S, -H and -d name " << std::fixed << std::setprecision(0) << count
-         << " problems; at most " << kMost << " at a time";
-    return Status(Code::kInvalidArgument, text.str());
+    return Status(
+        Code::kInvalidArgument,
+        fmt::format("-S, -H and -d name {:.0f} problems; at most {} at a time", count, kMost));
   }
   for (const auto& [in, out] : args.dtypes) {
     for (const std::int64_t cols : args.cols) {

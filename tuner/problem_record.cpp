@@ -92,9 +92,8 @@ void ProblemTuner::fill_evidence(Evidence& evidence, const Search::Verdict& verd
   evidence.verdict = verdict.kind;
   evidence.candidates = static_cast<std::int64_t>(candidates_.size());
   evidence.cut = search_->was_stopped();
-  if (evidence.cut) {
-    for (std::size_t i = 0; i < candidates_.size(); ++i)
-      evidence.timed += !search_->samples(i).empty();
+  for (std::size_t i = 0; evidence.cut && i < candidates_.size(); ++i) {
+    evidence.timed += search_->samples(i).empty() ? 0 : 1;
   }
   evidence.rejected = static_cast<std::int64_t>(outcome_.rejections.size());
   evidence.error_ratio = accuracy_.error_ratio;
@@ -120,10 +119,7 @@ Reuse ProblemTuner::reuse_of(const std::optional<WinnerRecord>& neighbour,
   const auto& configs = chosen_.configs;
   const auto at = std::find(configs.begin(), configs.end(), neighbour->config) - configs.begin();
   const auto i = static_cast<std::size_t>(at);
-  if (i == winner)
-    reuse.ratio = 1;
-  else if (i < configs.size())
-    reuse.ratio = search_->ratio(i, winner).value_or(0);
+  if (i < configs.size()) reuse.ratio = i == winner ? 1 : search_->ratio(i, winner).value_or(0);
   return reuse;
 }
 

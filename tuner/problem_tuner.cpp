@@ -223,7 +223,7 @@ void ProblemTuner::take_sample(const Search::Step& step) {
   if (!candidate.watch && spills(step.candidate)) return drop_spiller(step.candidate);
   on_device(step.candidate);
   if (!candidate.watch) {
-    const Status started = start_screening(step.candidate);
+    const Status started = start_watch(step.candidate);
     if (!started.ok()) return reject(step.candidate, started);
   }
   Result<double> ns = candidate.watch->sample();
@@ -291,7 +291,7 @@ void ProblemTuner::search_again(std::string why) {
   search_best();
 }
 
-Status ProblemTuner::start_screening(std::size_t i) {
+Status ProblemTuner::start_watch(std::size_t i) {
   Candidate& candidate = candidates_[i];
   Result<Stopwatch> watch =
       Stopwatch::make(*session_.device, candidate.plan, *arena_, plan_.stopwatch);
@@ -314,10 +314,7 @@ void ProblemTuner::enter_finals() {
     if (statuses[at].ok()) {
       if (!verify(i)) continue;
       on_device(i);
-      Result<Stopwatch> watch =
-          Stopwatch::make(*session_.device, candidates_[i].plan, *arena_, plan_.stopwatch);
-      statuses[at] = watch.status();
-      if (watch.ok()) candidates_[i].watch = std::move(*watch);
+      statuses[at] = start_watch(i);
     }
     if (!statuses[at].ok()) reject(i, statuses[at]);
   }

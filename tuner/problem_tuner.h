@@ -49,7 +49,7 @@ class ProblemTuner {
   void drop_spiller(std::size_t i);
   bool readmit_spillers();
   void search_again(std::string why);
-  Status start_screening(std::size_t i);
+  Status start_watch(std::size_t i);
   void enter_finals();
   Status build_alone(std::size_t i);
   bool confirm(std::size_t i);

@@ -65,10 +65,7 @@ void Search::report(double ns) {
     end_screening_of_current();
   } else if (screened_whole(candidate)) {
     const double middle = median(candidate.screening);
-    if (!leader_ || middle < best_) {
-      leader_ = order_[position_];
-      best_ = middle;
-    }
+    if (!leader_ || middle < best()) leader_ = order_[position_];
     SearchEvent event;
     event.kind = SearchEvent::Kind::kScreened;
     event.candidate = order_[position_];
@@ -93,7 +90,6 @@ void Search::restart(std::string why) {
   stage_ = Stage::kScreening;
   position_ = round_ = 0;
   leader_.reset();
-  best_ = 0;
   finalists_.clear();
   SearchEvent event;
   event.kind = SearchEvent::Kind::kRestarted;
@@ -116,7 +112,7 @@ std::size_t Search::screened() const {
 }
 
 std::optional<double> Search::best_ns() const {
-  double best = best_;
+  double best = this->best();
   if (finals_count()) {
     best = 0;
     for (const std::size_t i : finalists_) {
@@ -150,12 +146,12 @@ bool Search::stands(std::size_t candidate) const {
 
 // By the least sample: an outlier to the slow side alone must not end a good candidate.
 bool Search::beyond_cut(const Candidate& candidate) const {
-  return best_ > 0 && least(candidate.screening) > limit(candidate);
+  return leader_ && least(candidate.screening) > limit(candidate);
 }
 
 double Search::limit(const Candidate& candidate) const {
   const bool wide = candidate.kept || candidate.screening.size() == 1;
-  return best_ * (wide ? options_.first_cut : options_.screen_cut);
+  return best() * (wide ? options_.first_cut : options_.screen_cut);
 }
 
 bool Search::screened_whole(const Candidate& candidate) const {
@@ -164,14 +160,14 @@ bool Search::screened_whole(const Candidate& candidate) const {
 
 void Search::find_leader() {
   leader_.reset();
-  best_ = 0;
   for (const std::size_t i : order_) {
     if (!stands(i) || !screened_whole(candidates_[i])) continue;
-    const double middle = median(candidates_[i].screening);
-    if (leader_ && middle >= best_) continue;
-    leader_ = i;
-    best_ = middle;
+    if (!leader_ || median(candidates_[i].screening) < best()) leader_ = i;
   }
+}
+
+double Search::best() const {
+  return leader_ ? median(candidates_[*leader_].screening) : 0;
 }
 
 void Search::end_screening_of_current() {
@@ -193,9 +189,9 @@ void Search::start_finals() {
     return median(candidates_[a].screening) < median(candidates_[b].screening);
   });
   std::size_t places = options_.finalists;
+  const double band = best() * options_.finalist_band;
   for (const std::size_t i : ranked) {
     const double middle = median(candidates_[i].screening);
-    const double band = best_ * options_.finalist_band;
     const bool among_best = middle <= band && places > 0;
     if (among_best) --places;
     if (among_best || candidates_[i].kept) {

@@ -112,6 +112,7 @@ class Search {
   void end_screening_of_current();
   bool screened_whole(const Candidate& candidate) const;
   void find_leader();
+  double best() const;  // the leader's screening median; 0 before the first
   void settle_screening();
   void start_finals();
   void settle_finals();
@@ -139,7 +140,6 @@ class Search {
   std::size_t position_ = 0;        // in order_, then in finalists_
   std::size_t round_ = 0;
   std::optional<std::size_t> leader_;
-  double best_ = 0;  // the leader's screening median; 0 before the first
   std::vector<std::size_t> finalists_;
 };
 

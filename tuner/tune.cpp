@@ -31,14 +31,6 @@ std::vector<WinnerRecord> stored_winners(const Session& session, const Problem& 
   return {};
 }
 
-TuneOutcome untried(const Problem& problem, TuneOutcome::State state, Status why) {
-  TuneOutcome outcome;
-  outcome.problem = problem;
-  outcome.state = state;
-  outcome.status = std::move(why);
-  return outcome;
-}
-
 // One run down a list that may grow.
 class ListRun {
  public:
@@ -93,13 +85,13 @@ class ListRun {
     using State = TuneOutcome::State;
     const std::size_t i = report_.outcomes.size();
     const double left = request_.budget_s - report_.elapsed_s;
-    if (!lost_.ok()) return untried(problems_[i], State::kFailed, lost_);
+    if (!lost_.ok()) return outcome_of(problems_[i], State::kFailed, lost_);
     if (interrupted()) {
-      return untried(problems_[i], State::kSkipped, Status(Code::kNotTuned, "interrupted"));
+      return outcome_of(problems_[i], State::kSkipped, Status(Code::kNotTuned, "interrupted"));
     }
     if (limited() && left <= 0) {
-      return untried(problems_[i], State::kSkipped,
-                     Status(Code::kNotTuned, "the budget was spent"));
+      return outcome_of(problems_[i], State::kSkipped,
+                        Status(Code::kNotTuned, "the budget was spent"));
     }
     settings_.problem_index = i;
     if (limited()) settings_.budget_s = left * budget_part(stakes_, i);

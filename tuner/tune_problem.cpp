@@ -68,15 +68,21 @@ Neighbours find_neighbours(const Session& session, const Problem& problem) {
   return nearest;
 }
 
+TuneOutcome outcome_of(const Problem& problem, TuneOutcome::State state, Status why) {
+  TuneOutcome outcome;
+  outcome.problem = problem;
+  outcome.state = state;
+  outcome.status = std::move(why);
+  return outcome;
+}
+
 TuneOutcome tune_problem(const Session& session, const Problem& problem,
                          const TuneSettings& settings, FloorMeter& floor) {
   try {
     return ProblemTuner(session, problem, settings, floor).run();
   } catch (const std::bad_alloc&) {
-    TuneOutcome outcome;
-    outcome.problem = problem;
-    outcome.status = Status(Code::kOutOfMemory, to_string(problem) + ": host memory");
-    return outcome;
+    return outcome_of(problem, TuneOutcome::State::kFailed,
+                      Status(Code::kOutOfMemory, to_string(problem) + ": host memory"));
   }
 }
 

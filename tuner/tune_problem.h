@@ -38,6 +38,9 @@ struct TuneSettings {
   std::function<double()> now_s;  // seconds of a steady clock; empty = the system's
 };
 
+// Of a problem that has no record.
+TuneOutcome outcome_of(const Problem& problem, TuneOutcome::State state, Status why);
+
 // Uses private buffers and the device's own stream alone. A record that is valid is kept: nothing
 // is compiled or timed. One from a dirty run is tuned again; if that run is dirty, too, the one at
 // the higher SM clock stays, else the later (with `retune` always the later). The winner is stored

@@ -2,6 +2,7 @@
 #include "tuner/worker_lane.h"
 
 #include "kernel_templates/catalog.h"
+#include "tuner/tune_problem.h"
 
 #include <rowsmith/text.h>
 
@@ -20,14 +21,6 @@ constexpr std::size_t kDeathsAProblem = 3;
 constexpr int kFailedStarts = 2;
 // From the last message to the end of the process: a driver that hangs in its cleaning up.
 constexpr double kPartingS = 30;
-
-TuneOutcome outcome_of(const Problem& problem, State state, Status why) {
-  TuneOutcome outcome;
-  outcome.problem = problem;
-  outcome.state = state;
-  outcome.status = std::move(why);
-  return outcome;
-}
 
 // Sent by people and schedulers, never by what a candidate does.
 bool is_request_to_end(int signal) {
