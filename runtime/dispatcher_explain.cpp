@@ -2,7 +2,7 @@
 #include "runtime/dispatcher_class.h"
 #include "runtime/killers.h"
 
-#include <cmath>
+#include <algorithm>
 
 namespace rowsmith {
 namespace {
@@ -22,29 +22,21 @@ std::string why_other_tools(const Evidence& evidence, const DeviceFacts& facts) 
   return why;
 }
 
-// Says so where the winner that serves is from a dirty run or was made with other tools. Of winners
-// that look alike it is the one nearest in S, by ratio.
-void tell_doubts(const std::vector<WinnerRecord>& winners, const Problem& problem,
-                 const DeviceFacts& facts, Explanation& answer) {
-  const auto distance = [&](const WinnerRecord& winner) {
-    return std::abs(std::log2(static_cast<double>(winner.problem.rows)) -
-                    std::log2(static_cast<double>(problem.rows)));
-  };
-  const WinnerRecord* serving = nullptr;
-  for (const WinnerRecord& winner : winners) {
-    const bool alike =
-        winner.config == answer.config && winner.evidence.median_ns == answer.median_ns;
-    if (alike && (!serving || distance(winner) < distance(*serving))) serving = &winner;
-  }
-  if (!serving) return;
+// Says so where the winner of S = `rows` is from a dirty run or was made with other tools.
+void tell_doubts(const std::vector<WinnerRecord>& winners, std::int64_t rows,
+                 const DeviceFacts& facts, std::vector<std::string>& reasons) {
+  const auto serving =
+      std::find_if(winners.begin(), winners.end(),
+                   [&](const WinnerRecord& winner) { return winner.problem.rows == rows; });
+  if (serving == winners.end()) return;
   const std::string dirty = why_dirty(serving->evidence);
   if (!dirty.empty()) {
-    answer.reasons.push_back("its times are in doubt (" + dirty + "): tuning replaces it");
+    reasons.push_back("its times are in doubt (" + dirty + "): tuning replaces it");
   }
   const std::string tools = why_other_tools(serving->evidence, facts);
   if (!tools.empty()) {
-    answer.reasons.push_back("it was tuned with other tools (" + tools +
-                             "): `tune bench` tells whether it still wins");
+    reasons.push_back("it was tuned with other tools (" + tools +
+                      "): `tune bench` tells whether it still wins");
   }
 }
 
@@ -69,7 +61,7 @@ Result<Explanation> Dispatcher::explain(const Problem& problem) {
     if (choice->config.empty()) return nothing_left(problem, *choice);
     Explanation answer{choice->source, std::move(choice->config), std::move(choice->reasons),
                        choice->median_ns};
-    tell_doubts(walk.winners, problem, device_.facts(), answer);
+    tell_doubts(walk.winners, choice->winner_rows, device_.facts(), answer.reasons);
     if (!fault.empty()) answer.reasons.push_back("the cache could not be read: " + fault);
     if (answer.source == Source::kDefault || answer.source == Source::kGeneric) {
       tell_near_misses(problem, answer.reasons);

@@ -142,6 +142,7 @@ class Ladder {
   }
 
   bool serve(Source source, const WinnerRecord& winner, RowRange range) {
+    choice_.winner_rows = winner.problem.rows;
     choice_.median_ns = winner.evidence.median_ns;
     set(source, winner.config, range);
     say(evidence_text(winner));

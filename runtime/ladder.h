@@ -30,7 +30,8 @@ struct Choice {
   Source source = Source::kGeneric;
   Config config;                     // empty: no rung is left
   std::int64_t lo = 0, hi = 0;       // the S that it serves, around the problem's
-  std::int64_t median_ns = 0;        // of the stored winner
+  std::int64_t winner_rows = 0;      // S of the stored winner that serves; 0 = none does
+  std::int64_t median_ns = 0;        // of that winner
   std::vector<std::string> reasons;  // what was found, and what failed to match
 };
 
