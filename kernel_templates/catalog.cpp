@@ -12,8 +12,9 @@ namespace rowsmith {
 
 const std::vector<const Family*>& catalog() {
   static const std::vector<const Family*> families{
-      &warp_rows_family(),  &flat_tile_family(),  &block_row_family(), &cluster_row_family(),
-      &staged_row_family(), &online_row_family(), &split_row_family(), &generic_family(),
+      &warp_rows_family(),   &flat_tile_family(),  &block_row_family(),
+      &cluster_row_family(), &staged_row_family(), &online_row_family(),
+      &split_row_family(),   &grid_row_family(),   &generic_family(),
   };
   return families;
 }
@@ -52,6 +53,7 @@ Config default_config(const Problem& problem, const DeviceFacts& facts) {
   Config best = generic_config();
   double best_rank = std::numeric_limits<double>::infinity();
   for (const Family* family : catalog()) {
+    if (family->context_may_refuse()) continue;
     for (Config& config : family->space(problem, facts)) {
       const double rank = family->rank(problem, facts, config);
       // The first of equals, as in legal_configs.
@@ -59,6 +61,13 @@ Config default_config(const Problem& problem, const DeviceFacts& facts) {
     }
   }
   return best;
+}
+
+Config default_of(const std::vector<Config>& legal) {
+  for (const Config& config : legal) {
+    if (!find_family(config.family)->context_may_refuse()) return config;
+  }
+  return generic_config();
 }
 
 Config generic_config() {

@@ -20,8 +20,10 @@ const Family* find_family(std::string_view name);
 std::vector<Config> legal_configs(const Problem& problem, const DeviceFacts& facts);
 // Empty if legal, else why not ("no family 'x'", "block_row: pack=8 needs ...").
 std::string why_illegal(const Problem& problem, const DeviceFacts& facts, const Config& config);
-// The config chosen without measurements.
+// The config chosen without measurements: the first of legal_configs that no context refuses.
 Config default_config(const Problem& problem, const DeviceFacts& facts);
+// The same, of what legal_configs has answered.
+Config default_of(const std::vector<Config>& legal);
 // The config that is legal for every layout and any H.
 Config generic_config();
 // Unsupported, naming the dtypes, if no family serves them.

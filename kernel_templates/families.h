@@ -14,6 +14,7 @@ const Family& cluster_row_family();
 const Family& staged_row_family();
 const Family& online_row_family();
 const Family& split_row_family();
+const Family& grid_row_family();
 const Family& generic_family();
 
 }  // namespace rowsmith

@@ -26,6 +26,8 @@ struct Geometry {
   std::int64_t walkers = std::numeric_limits<std::int64_t>::max();
   // Launches in turn, of the same shape, that differ by RowsParams::pass.
   int passes = 1;
+  // Consecutive blocks that wait for each other: all of the launch's are to run at once.
+  int together = 1;
 };
 
 class Family {
@@ -53,7 +55,12 @@ class Family {
   virtual std::string traits(const Problem& problem, const Config& config) const = 0;
   virtual Geometry geometry(const Problem& problem, const DeviceFacts& facts,
                             const Config& config) const = 0;
-  // Smaller is expected to be faster: the order of the search, and the default is the least.
+  // Whether the context of a call may refuse what the device's facts allow, as one with few
+  // multiprocessors does blocks that wait for each other. What is so is served where it has been
+  // measured, and never by default.
+  virtual bool context_may_refuse() const { return false; }
+  // Smaller is expected to be faster: the order of the search, and the default is the least of
+  // those that no context refuses.
   virtual double rank(const Problem& problem, const DeviceFacts& facts,
                       const Config& config) const = 0;
 };

@@ -9,7 +9,7 @@
 namespace rowsmith_host {
 
 // Raised whenever a meaning changes that the sizes do not show. Part of the binary key.
-constexpr unsigned kAbiVersion = 3;
+constexpr unsigned kAbiVersion = 4;
 
 // A line of device text.
 struct Place {
@@ -51,6 +51,8 @@ struct Table {
   // Until another thread starts a copy or announces that a phase has ended.
   void (*await)(Place place);
   void (*announce)();
+  // Lets other threads run: the calling one waits for what none of these calls tells.
+  void (*pause)(Place place);
   // Gives up: "block 0, thread 5: <call> at <place><what>". By null: the calling thread.
   void (*misuse)(const Thread* by, const char* call, Place place, const char* what);
 };

@@ -54,21 +54,17 @@ ROWSMITH_DEVICE PartOf<In> warp_part(Accumulator<In> reference, Accumulator<In> 
   return part;
 }
 
-// The parts' sum and reference, for all lanes of the calling warp: two butterflies, whatever their
-// number. The order is the same in every warp, so all hold identical bits.
+// The sum and reference of kParts parts, of which lane i of the calling warp gives the i-th, i +
+// 32nd .., and nothing in places past the last: for all its lanes, by two butterflies. The order is
+// the same in every warp, so all hold identical bits.
 template <class In, int kParts, bool kWhole = true>
-ROWSMITH_DEVICE PartOf<In> fold_parts(const PartOf<In>* parts) {
+ROWSMITH_DEVICE PartOf<In> fold_lanes(const PartOf<In> (&mine)[(kParts + 31) / 32]) {
   using Acc = Accumulator<In>;
   constexpr int kLaneParts = (kParts + 31) / 32;
   const int lane = thread_index() % 32;
-  Part<Acc> mine[kLaneParts];
   Acc reference = minus_infinity<Acc>();
   ROWSMITH_UNROLL
-  for (int k = 0; k < kLaneParts; ++k) {
-    mine[k] = Part<Acc>{minus_infinity<Acc>(), Acc(0)};
-    if (k * 32 + lane < kParts) mine[k] = parts[k * 32 + lane];
-    reference = max_num(reference, mine[k].reference);
-  }
+  for (int k = 0; k < kLaneParts; ++k) reference = max_num(reference, mine[k].reference);
   Part<Acc> row;
   row.reference = group_max<32>(reference);
   Acc sums[kLaneParts];
@@ -80,6 +76,20 @@ ROWSMITH_DEVICE PartOf<In> fold_parts(const PartOf<In>* parts) {
   }
   row.sum = group_sum<32>(tree_sum<kLaneParts>(sums));
   return row;
+}
+// The same of parts in memory.
+template <class In, int kParts, bool kWhole = true>
+ROWSMITH_DEVICE PartOf<In> fold_parts(const PartOf<In>* parts) {
+  using Acc = Accumulator<In>;
+  constexpr int kLaneParts = (kParts + 31) / 32;
+  const int lane = thread_index() % 32;
+  Part<Acc> mine[kLaneParts];
+  ROWSMITH_UNROLL
+  for (int k = 0; k < kLaneParts; ++k) {
+    mine[k] = Part<Acc>{minus_infinity<Acc>(), Acc(0)};
+    if (k * 32 + lane < kParts) mine[k] = parts[k * 32 + lane];
+  }
+  return fold_lanes<In, kParts, kWhole>(mine);
 }
 
 // Merges one part a warp into the row's, by one barrier (Milakov and Gimelshein, arXiv:1805.02867,

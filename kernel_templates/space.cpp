@@ -132,6 +132,12 @@ const char* check_occupancy(const DeviceFacts& facts, int threads, int min_block
   return registers_needed > share ? "the row does not fit the registers of its threads" : nullptr;
 }
 
+int resident_blocks(const DeviceFacts& facts, int threads, int min_blocks) {
+  // The host device's threads are fibers, each with a stack of its own.
+  constexpr int kHostThreads = 8192;
+  return facts.kind == "host" ? kHostThreads / threads : facts.sm_count * min_blocks;
+}
+
 int registers_for_row(const Problem& problem, const Config& config, int lanes) {
   const long long pack = config.number("pack");
   const long long packs = (problem.cols / pack + lanes - 1) / lanes;

@@ -48,6 +48,10 @@ const char* check_keep(const Problem& problem, const Config& config);
 const char* check_occupancy(const DeviceFacts& facts, int threads, int min_blocks,
                             int registers_needed);
 
+// Blocks that the device is sure to run at once, of kernels that are compiled for `min_blocks` on a
+// multiprocessor.
+int resident_blocks(const DeviceFacts& facts, int threads, int min_blocks);
+
 // 32-bit registers that a lane needs to hold its share of a row with `lanes` lanes.
 int registers_for_row(const Problem& problem, const Config& config, int lanes);
 

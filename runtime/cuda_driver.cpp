@@ -98,6 +98,7 @@ void bind_memory_and_kernels(Binder& bind, DriverApi& api) {
   bind("cuKernelGetFunction", api.kernel_get_function);
   bind("cuKernelGetAttribute", api.kernel_get_attribute);
   bind("cuKernelSetAttribute", api.kernel_set_attribute);
+  bind("cuOccupancyMaxActiveBlocksPerMultiprocessor", api.occupancy);
   bind("cuLaunchKernel", api.launch_kernel);
   bind("cuLaunchKernelEx", api.launch_kernel_ex);
   bind("cuGraphInstantiate", api.graph_instantiate);
@@ -106,6 +107,7 @@ void bind_memory_and_kernels(Binder& bind, DriverApi& api) {
   bind("cuGraphDestroy", api.graph_destroy);
   bind("cuGraphExecDestroy", api.graph_exec_destroy);
   bind.optional("cuKernelGetParamInfo", api.kernel_get_param_info, 12040);
+  bind.optional("cuCtxGetDevResource", api.ctx_get_dev_resource, 12040);
 }
 
 // The functions of an open library. `path` is for messages.

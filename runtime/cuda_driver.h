@@ -61,6 +61,7 @@ struct DriverApi {
   decltype(&cuKernelGetFunction) kernel_get_function;
   decltype(&cuKernelGetAttribute) kernel_get_attribute;
   decltype(&cuKernelSetAttribute) kernel_set_attribute;
+  decltype(&cuOccupancyMaxActiveBlocksPerMultiprocessor) occupancy;
   decltype(&cuLaunchKernel) launch_kernel;
   decltype(&cuLaunchKernelEx) launch_kernel_ex;
   decltype(&cuGraphInstantiate) graph_instantiate;
@@ -70,6 +71,7 @@ struct DriverApi {
   decltype(&cuGraphExecDestroy) graph_exec_destroy;
 
   decltype(&cuKernelGetParamInfo) kernel_get_param_info;  // 12.4
+  decltype(&cuCtxGetDevResource) ctx_get_dev_resource;    // 12.4
 };
 
 // The functions of the library at `path`, or of libcuda.so.1 where it is empty; does not start the

@@ -4,6 +4,7 @@
 #include "runtime/cuda_module.h"
 
 #include <limits>
+#include <utility>
 
 namespace rowsmith {
 namespace {
@@ -134,6 +135,65 @@ Status CudaKernel::allow_large_clusters() const {
   return context_->status(result, "cuKernelSetAttribute");
 }
 
+CudaKernel::~CudaKernel() {
+  for (const Residency* link = residencies_.load(); link != nullptr;) {
+    delete std::exchange(link, link->next);
+  }
+}
+
+// A context may have fewer multiprocessors than its device: green contexts, MPS.
+Result<const CudaKernel::Residency*> CudaKernel::ask_residency(const LaunchShape& shape,
+                                                               CUcontext context) const {
+  const DriverApi& api = context_->api;
+  const RelaxedCapture relaxed(api);
+  int blocks = 0, multiprocessors = 0;
+  CUresult result = api.occupancy(&blocks, reinterpret_cast<CUfunction>(kernel_), shape.block,
+                                  static_cast<std::size_t>(shape.shared_bytes));
+  if (result != CUDA_SUCCESS) {
+    return context_->status(result, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  }
+  CUdevResource resource{};
+  if (api.ctx_get_dev_resource &&
+      api.ctx_get_dev_resource(context, &resource, CU_DEV_RESOURCE_TYPE_SM) == CUDA_SUCCESS) {
+    multiprocessors = static_cast<int>(resource.sm.smCount);
+  } else {
+    result = api.device_get_attribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                                      context_->device);
+    if (result != CUDA_SUCCESS) return context_->status(result, "cuDeviceGetAttribute");
+  }
+  auto* link = new Residency{context, shape.block,     shape.shared_bytes,
+                             blocks,  multiprocessors, residencies_.load()};
+  while (!residencies_.compare_exchange_weak(link->next, link)) {
+  }
+  return link;
+}
+
+// Blocks that wait for each other hang unless all of them run. The driver would refuse as well, but
+// as a failed launch, without saying what would fit.
+Status CudaKernel::check_runs_at_once(const LaunchShape& shape) const {
+  CUcontext context = nullptr;
+  const CUresult result = context_->api.ctx_get_current(&context);
+  if (result != CUDA_SUCCESS) return context_->status(result, "cuCtxGetCurrent");
+  const Residency* found = residencies_.load(std::memory_order_acquire);
+  while (found != nullptr && (found->context != context || found->block != shape.block ||
+                              found->shared_bytes != shape.shared_bytes)) {
+    found = found->next;
+  }
+  if (found == nullptr) {
+    const Result<const Residency*> asked = ask_residency(shape, context);
+    if (!asked.ok()) return asked.status();
+    found = *asked;
+  }
+  if (shape.grid <= std::int64_t{found->per_multiprocessor} * found->multiprocessors) {
+    return Status();
+  }
+  return Status(Code::kUnsupported,
+                "kernel " + entry_ + " needs its grid of " + std::to_string(shape.grid) +
+                    " blocks to run at once; this context runs " +
+                    std::to_string(found->per_multiprocessor) + " on each of " +
+                    std::to_string(found->multiprocessors) + " multiprocessors");
+}
+
 // Why a shape or parameter struct cannot be handed to the driver.
 Status CudaKernel::refuse(const LaunchCall& call) const {
   if (call.param_bytes < param_bytes_) {
@@ -159,6 +219,10 @@ Status CudaKernel::enqueue(const LaunchCall& call, CUstream stream) const {
     Status allowed = allow_large_clusters();
     if (!allowed.ok()) return allowed;
   }
+  if (shape.together > 1) {
+    Status fits = check_runs_at_once(shape);
+    if (!fits.ok()) return fits;
+  }
   // A CUkernel stands for a CUfunction in launches; the stream, else the current context, tells
   // which context is meant.
   const auto function = reinterpret_cast<CUfunction>(kernel_);
@@ -166,13 +230,18 @@ Status CudaKernel::enqueue(const LaunchCall& call, CUstream stream) const {
   const auto block = static_cast<unsigned>(shape.block);
   const auto shared_bytes = static_cast<unsigned>(shape.shared_bytes);
   void* params[] = {const_cast<void*>(call.params)};
-  CUlaunchAttribute attributes[2]{};
+  CUlaunchAttribute attributes[3]{};
   unsigned count = 0;
   if (shape.cluster > 1) {
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
     attributes[count].value.clusterDim.x = static_cast<unsigned>(shape.cluster);
     attributes[count].value.clusterDim.y = 1;
     attributes[count].value.clusterDim.z = 1;
+    ++count;
+  }
+  if (shape.together > 1) {
+    attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    attributes[count].value.cooperative = 1;
     ++count;
   }
   if (shape.early && context_->starts_early()) {

@@ -20,6 +20,7 @@ class CudaKernel final : public Kernel {
   // context. Requires a CudaScope.
   static Result<std::unique_ptr<CudaKernel>> find(std::shared_ptr<CudaContext> context,
                                                   CUlibrary library, const std::string& entry);
+  ~CudaKernel() override;
   KernelResources resources() const override { return resources_; }
 
   // Enqueues on `stream`, whose context is current. No heap, no lock.
@@ -35,6 +36,16 @@ class CudaKernel final : public Kernel {
   Status raise_shared_limit(std::int64_t shared_bytes) const;
   Status allow_large_clusters() const;
   Status refuse(const LaunchCall& call) const;
+  // Blocks of a shape that a context runs at once. Asked once: links are added and stay.
+  struct Residency {
+    CUcontext context;
+    int block;
+    std::int64_t shared_bytes;
+    int per_multiprocessor, multiprocessors;
+    const Residency* next;
+  };
+  Status check_runs_at_once(const LaunchShape& shape) const;
+  Result<const Residency*> ask_residency(const LaunchShape& shape, CUcontext context) const;
 
   std::shared_ptr<CudaContext> context_;
   CUkernel kernel_;
@@ -45,6 +56,7 @@ class CudaKernel final : public Kernel {
   mutable std::atomic<int> shared_limit_{0};         // dynamic bytes allowed so far
   mutable std::atomic<bool> large_clusters_{false};  // allowed already
   mutable std::atomic<CUcontext> loaded_elsewhere_{nullptr};
+  mutable std::atomic<const Residency*> residencies_{nullptr};
 };
 
 class CudaModule final : public Module {

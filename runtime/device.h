@@ -63,6 +63,9 @@ struct LaunchShape {
   // The kernel waits by itself for the work before it, as those of ROWSMITH_KERNEL do, so that a
   // device which can may start it while that work ends.
   bool early = false;
+  // Consecutive blocks that wait for each other; divides grid. Above 1 all of the grid runs at
+  // once, or the launch is refused as unsupported before anything is enqueued.
+  int together = 1;
 };
 
 // One launch with its by-value parameter struct (copied at the call).
@@ -119,7 +122,8 @@ class Device {
   virtual Status fill(void* dst, unsigned char byte, std::size_t bytes) = 0;
 
   // Asynchronous on `stream` (the caller's), in the stream's context. The kernel's own failure
-  // (launch failed) is told from a lost context (device lost).
+  // (launch failed; unsupported: this context cannot run the grid at once) is told from a lost
+  // context (device lost).
   virtual Status launch(const LaunchCall& call, CUstream_st* stream) = 0;
   // Launches on the device's own stream and waits. A fault of the kernel is reported here.
   virtual Status run(const LaunchCall& call) = 0;

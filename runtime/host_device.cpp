@@ -142,6 +142,17 @@ Status check_shape(const LaunchCall& call, const HostKernel& kernel) {
                   std::to_string(HostScheduler::kMaxCluster) + " that divide the grid of " +
                   std::to_string(shape.grid) + " are allowed");
   }
+  if (shape.together < 1 || shape.grid % shape.together != 0) {
+    return refuse(std::to_string(shape.together) +
+                  " blocks that wait for each other do not divide the grid of " +
+                  std::to_string(shape.grid));
+  }
+  if (std::int64_t{shape.together} * shape.block > HostScheduler::kMaxFibers) {
+    return Status(Code::kUnsupported,
+                  "kernel '" + kernel.name() + "': " + std::to_string(shape.together) +
+                      " blocks that wait for each other have more than the " +
+                      std::to_string(HostScheduler::kMaxFibers) + " threads that can run at once");
+  }
   if (shape.shared_bytes < 0 || shape.shared_bytes > std::int64_t{HostScheduler::kMaxSharedBytes}) {
     return refuse(std::to_string(shape.shared_bytes) + " bytes of shared memory a block, where " +
                   std::to_string(HostScheduler::kMaxSharedBytes) + " are the most");
@@ -161,7 +172,7 @@ Status FiberDevice::run(const LaunchCall& call) {
   launch.entry = kernel->entry();
   launch.params = call.params;
   launch.blocks = call.shape.grid;
-  launch.cluster = call.shape.cluster;
+  launch.cluster = std::max(call.shape.cluster, call.shape.together);
   launch.threads = call.shape.block;
   launch.shared_bytes = static_cast<std::size_t>(call.shape.shared_bytes);
   launch.schedule = options_.schedule;

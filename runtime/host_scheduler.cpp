@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 namespace rowsmith {
@@ -12,7 +13,9 @@ namespace {
 constexpr int kWarp = 32;
 // Shared memory ends at a guard page but for rounding up to this border.
 constexpr std::size_t kSharedAlign = 16;
-constexpr unsigned char kSharedSlack = 0xa5;
+// Pauses of all threads in turn after which what they wait for is not expected any more: another
+// launch, on another OS thread, brings it sooner or never.
+constexpr int kMaxIdleRounds = 1 << 16;
 
 // A pointer without constructor, found without a call: with either, every switch costs double.
 [[gnu::tls_model("initial-exec")]] constinit thread_local HostScheduler* running = nullptr;
@@ -100,7 +103,7 @@ bool HostScheduler::run_cluster(const HostLaunch& launch, std::int64_t cluster) 
   }
   cluster_round_ = 0;
   arrivals_ = 0;
-  left_ = ready_count_ = awaiting_ = 0;
+  left_ = ready_count_ = awaiting_ = paused_ = idle_rounds_ = 0;
   copies_.clear();
   copying_ = nullptr;
   random_ = (launch.seed * 0x9e3779b97f4a7c15ull + static_cast<std::uint64_t>(cluster)) | 1;
@@ -124,29 +127,6 @@ bool HostScheduler::run_cluster(const HostLaunch& launch, std::int64_t cluster) 
 
 void HostScheduler::poison_shared(const Block& block) const {
   if (launch_->shared_bytes > 0) std::memset(block.shared, launch_->poison, launch_->shared_bytes);
-}
-
-std::string HostScheduler::misuse_of_shared() const {
-  if (!copies_.empty()) {
-    return name_of(*copies_[0].by) + ": bulk_read at " + text_of(copies_[0].place) +
-           " that no thread has waited for";
-  }
-  const auto holds = [](const unsigned char* from, const unsigned char* to, unsigned char value) {
-    return std::all_of(from, to, [value](unsigned char byte) { return byte == value; });
-  };
-  for (int rank = 0; rank < launch_->cluster; ++rank) {
-    const Block& block = blocks_[static_cast<std::size_t>(rank)];
-    const auto* begin = reinterpret_cast<const unsigned char*>(block.shared);
-    const unsigned char* end = begin + launch_->shared_bytes;
-    const bool slack_whole = holds(end, block.pages.end(), kSharedSlack);
-    // It was poisoned anew as the last thread of a cluster's block left.
-    if (slack_whole && (launch_->cluster == 1 || holds(begin, end, launch_->poison))) continue;
-    return "block " + std::to_string(block.threads->block) +
-           (slack_whole ? ": write to its shared memory after all its threads have left the kernel"
-                        : ": write past the end of the " + std::to_string(launch_->shared_bytes) +
-                              " bytes of shared memory");
-  }
-  return {};
 }
 
 // ---- What runs on fibers ----
@@ -285,6 +265,22 @@ void HostScheduler::announce() {
   if (std::exchange(running->awaiting_, 0) > 0) running->release_all(State::kAwait);
 }
 
+void HostScheduler::pause(Place place) {
+  HostScheduler& scheduler = *running;
+  scheduler.current_->state = State::kPause;
+  scheduler.current_->place = place;
+  ++scheduler.paused_;
+  scheduler.run_next();
+}
+
+bool HostScheduler::resume_paused() {
+  if (++idle_rounds_ > kMaxIdleRounds) return false;
+  std::this_thread::yield();
+  paused_ = 0;
+  release_all(State::kPause);
+  return true;
+}
+
 void HostScheduler::misuse(const rowsmith_host::Thread* by, const char* call, Place place,
                            const char* what) {
   running->report(name_of(by == nullptr ? *running->current_ : *by) + ": " + call + " at " +
@@ -304,6 +300,7 @@ void HostScheduler::on_fault(const void* address, FaultAccess access) {
 void HostScheduler::meet(Meeting& meeting, State kind, int mask, Place place) {
   current_->state = kind;
   current_->place = place;
+  idle_rounds_ = 0;
   if (meeting.arrived == 0) {
     meeting.first = current_->index;
     meeting.mask = mask;
@@ -340,7 +337,7 @@ void HostScheduler::release_all(State waiting) {
 }
 
 void HostScheduler::run_next() {
-  if (ready_count_ == 0) {
+  if (ready_count_ == 0 && (paused_ == 0 || !resume_paused())) {
     report(describe_stuck());
     abandon();
     return;
@@ -359,6 +356,7 @@ void HostScheduler::run_next() {
 void HostScheduler::leave() {
   if (current_->arrived) abandon_unwaited();
   current_->state = State::kLeft;
+  idle_rounds_ = 0;
   // What peers still read of a block that is gone differs between poisons.
   if (launch_->cluster > 1 && ++home().left == launch_->threads) poison_shared(home());
   if (++left_ < fiber_count()) {
@@ -393,6 +391,7 @@ const rowsmith_host::Table& HostScheduler::table() {
                                                   finish_copy,
                                                   await,
                                                   announce,
+                                                  pause,
                                                   misuse};
   return kTable;
 }

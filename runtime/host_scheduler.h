@@ -26,7 +26,7 @@ struct HostLaunch {
   void (*entry)(const void* params) = nullptr;
   const void* params = nullptr;
   std::int64_t blocks = 1;
-  int cluster = 1;  // blocks; divides `blocks`
+  int cluster = 1;  // blocks that run at once: a cluster's, or such as wait for each other
   int threads = 1;  // of a block, 1 to 1024
   std::size_t shared_bytes = 0;
   HostSchedule schedule = HostSchedule::kAscending;
@@ -45,6 +45,7 @@ class HostScheduler {
  public:
   static constexpr int kMaxThreads = 1024;  // of a block
   static constexpr int kMaxCluster = 8;
+  static constexpr int kMaxFibers = kMaxCluster * kMaxThreads;  // of blocks that run at once
   static constexpr std::size_t kMaxSharedBytes = 227 * 1024;
 
   HostScheduler() = default;
@@ -63,9 +64,11 @@ class HostScheduler {
   static const rowsmith_host::Table& table();
 
  private:
+  // Between the shared memory that a launch asked for and the guard page.
+  static constexpr unsigned char kSharedSlack = 0xa5;
   using Place = rowsmith_host::Place;
   using Copy = rowsmith_host::Copy;
-  enum class State : unsigned char { kReady, kSync, kShuffle, kClusterWait, kAwait, kLeft };
+  enum class State : unsigned char { kReady, kSync, kShuffle, kClusterWait, kAwait, kPause, kLeft };
   struct Fiber : rowsmith_host::Thread {
     FiberContext context;
     State state = State::kReady;
@@ -106,6 +109,7 @@ class HostScheduler {
   static bool finish_copy(const void* arrival, Copy* made);
   static void await(Place place);
   static void announce();
+  static void pause(Place place);
   static void misuse(const rowsmith_host::Thread* by, const char* call, Place place,
                      const char* what);
 
@@ -125,6 +129,8 @@ class HostScheduler {
   // Those of the cluster's threads that are in this state.
   void release_all(State waiting);
   void run_next();
+  // All others wait: those that pause go on. False: too often already, with nothing done since.
+  bool resume_paused();
   void leave();
   [[gnu::noinline]] void abandon_unwaited();
   // False: reported why not.
@@ -153,7 +159,9 @@ class HostScheduler {
   std::vector<Fiber*> ready_;  // a stack of ready_count_
   int ready_count_ = 0;
   int left_ = 0;
-  int awaiting_ = 0;               // an arrival
+  int awaiting_ = 0;  // an arrival
+  int paused_ = 0;
+  int idle_rounds_ = 0;            // of pauses alone
   std::vector<Copy> copies_;       // started and not made
   const Copy* copying_ = nullptr;  // one of them, which is being made
   std::int64_t first_block_ = 0;

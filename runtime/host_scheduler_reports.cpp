@@ -59,6 +59,29 @@ std::string HostScheduler::name_of_cluster() const {
          std::to_string(first_block_ + launch_->cluster - 1);
 }
 
+std::string HostScheduler::misuse_of_shared() const {
+  if (!copies_.empty()) {
+    return name_of(*copies_[0].by) + ": bulk_read at " + text_of(copies_[0].place) +
+           " that no thread has waited for";
+  }
+  const auto holds = [](const unsigned char* from, const unsigned char* to, unsigned char value) {
+    return std::all_of(from, to, [value](unsigned char byte) { return byte == value; });
+  };
+  for (int rank = 0; rank < launch_->cluster; ++rank) {
+    const Block& block = blocks_[static_cast<std::size_t>(rank)];
+    const auto* begin = reinterpret_cast<const unsigned char*>(block.shared);
+    const unsigned char* end = begin + launch_->shared_bytes;
+    const bool slack_whole = holds(end, block.pages.end(), kSharedSlack);
+    // It was poisoned anew as the last thread of a cluster's block left.
+    if (slack_whole && (launch_->cluster == 1 || holds(begin, end, launch_->poison))) continue;
+    return "block " + std::to_string(block.threads->block) +
+           (slack_whole ? ": write to its shared memory after all its threads have left the kernel"
+                        : ": write past the end of the " + std::to_string(launch_->shared_bytes) +
+                              " bytes of shared memory");
+  }
+  return {};
+}
+
 // One clause for each place where threads are, in the order of their first threads.
 std::string HostScheduler::describe_stuck() const {
   struct Crowd {
@@ -92,6 +115,7 @@ std::string HostScheduler::describe_stuck() const {
       case State::kShuffle: text += " wait in shfl_xor at "; break;
       case State::kClusterWait: text += " wait in cluster_wait at "; break;
       case State::kAwait: text += " wait in arrival_wait at "; break;
+      case State::kPause: text += " wait for a word in memory at "; break;
     }
     if (crowd.first->state != State::kLeft) text += text_of(crowd.first->place);
     separator = ", ";

@@ -53,8 +53,11 @@ std::int64_t grid_of(const Geometry& geometry, std::int64_t rows) {
 LaunchCall launch_of(const LaunchPlan& plan, const GenericParams& params, std::int64_t grid) {
   LaunchCall launch;
   launch.kernel = plan.kernel;
-  launch.shape = {grid, plan.geometry.threads, plan.geometry.cluster, plan.geometry.shared_bytes,
-                  true};
+  const Geometry& geometry = plan.geometry;
+  // Whether blocks that must run at once may also come early is not documented: they do not.
+  const bool early = geometry.together == 1;
+  launch.shape = {grid,  geometry.threads, geometry.cluster, geometry.shared_bytes,
+                  early, geometry.together};
   launch.params = &params;
   launch.param_bytes = plan.exact ? sizeof(RowsParams) : sizeof(GenericParams);
   return launch;

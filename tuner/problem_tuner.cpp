@@ -84,8 +84,7 @@ bool ProblemTuner::settled_before_search() {
 // The candidates, and generic to compare the winner with, begin to be compiled.
 void ProblemTuner::begin_builds(std::vector<Config> legal) {
   const Problem& problem = outcome_.problem;
-  // What default_config would find by going through the space again.
-  const Config standard = legal.empty() ? generic_config() : legal.front();
+  const Config standard = default_of(legal);
   if (!settings_.families.empty()) {
     const auto wanted = [&](const Config& config) {
       const auto& names = settings_.families;

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The space of `grid_row`: pieces a row, threads that share it (a warp more runs the meeting), and
+// RowSlice's axes.
+#include "kernel_templates/families.h"
+#include "kernel_templates/row_family.h"
+
+#include "grid_row_text.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rowsmith {
+namespace {
+
+int block_threads(const Config& config) {
+  return config.number("threads") + 32;
+}
+
+class GridRow final : public RowFamily {
+ public:
+  GridRow()
+      : RowFamily({"grid_row",
+                   "many blocks a row that run at once, row in registers, one launch; for few rows",
+                   detail::kGridRowText, detail::kGridRowDigest},
+                  {{"pieces", {"8", "16", "32", "64", "128"}},
+                   {"threads", {"64", "128", "256", "384", "512", "768", "960"}},
+                   {"min_blocks", {"1", "2", "4"}}}) {}
+
+  bool context_may_refuse() const override { return true; }
+
+  Geometry geometry(const Problem& problem, const DeviceFacts& facts,
+                    const Config& config) const override {
+    Geometry geometry;
+    geometry.threads = block_threads(config);
+    geometry.blocks_per_row = geometry.together = config.number("pieces");
+    geometry.shared_bytes = block_threads(config) / 32 * part_bytes(problem);
+    // A kernel that serves S rows is asked for its neighbours too, which are to fit as well.
+    geometry.walkers = resident(facts, config) / geometry.together;
+    return geometry;
+  }
+
+  double rank(const Problem& problem, const DeviceFacts& facts,
+              const Config& config) const override;
+
+ protected:
+  int lanes(const Config& config) const override {
+    return config.number("pieces") * config.number("threads");
+  }
+  std::string own_traits(const Config& config) const override {
+    return int_trait("kPieces", config.number("pieces")) +
+           int_trait("kWorkers", config.number("threads")) +
+           int_trait("kThreads", block_threads(config)) +
+           int_trait("kMinBlocks", config.number("min_blocks"));
+  }
+  const char* own_why_not(const Problem& problem, const DeviceFacts& facts,
+                          const Config& config) const override {
+    if (problem.cols / config.number("pack") < lanes(config)) return "fewer packs than threads";
+    if (problem.rows > resident(facts, config) / config.number("pieces")) {
+      return "more blocks than run at once";
+    }
+    const int held = registers_for_row(problem, config, lanes(config));
+    if (held > 128) return "the row does not fit the registers";
+    return check_occupancy(facts, block_threads(config), config.number("min_blocks"),
+                           held + 12 * accumulator_words(problem));
+  }
+
+ private:
+  static int resident(const DeviceFacts& facts, const Config& config) {
+    return resident_blocks(facts, block_threads(config), config.number("min_blocks"));
+  }
+};
+
+// One read where split_row and online_row take two, at the price of a wait of all blocks for the
+// slowest: it is expected to win where those are all that there is, and not where a cluster holds
+// the row. Expected, not measured: about 512 threads on every multiprocessor.
+double GridRow::rank(const Problem& problem, const DeviceFacts& facts, const Config& config) const {
+  const double threads = config.number("threads"), pieces = config.number("pieces");
+  const double rows = static_cast<double>(problem.rows);
+  const int pack = config.number("pack");
+  double rank = pack_rank(problem, pack) + policy_rank(problem, config);
+  rank += keep_rank(problem, config);
+  rank += 0.3 * octaves_from(rows * pieces * threads, facts.sm_count * 512.0);
+  rank += 0.2 * octaves_from(threads, 512);
+  rank += 0.02 * std::log2(config.number("min_blocks"));
+  const double packs = static_cast<double>(problem.cols / pack);
+  rank += octaves_from(std::ceil(packs / lanes(config)) * lanes(config), packs);
+  // Blocks that a family without a meeting of the whole grid would have at work.
+  rank += 0.3 + std::max(0.0, std::log2(2 * rows * facts.max_cluster / facts.sm_count));
+  const double row_bytes =
+      static_cast<double>(problem.cols) * static_cast<double>(size_of(problem.in));
+  return rank + std::max(0.0, 4 - std::log2(row_bytes / 64e3));
+}
+
+}  // namespace
+
+const Family& grid_row_family() {
+  static const GridRow family;
+  return family;
+}
+
+}  // namespace rowsmith
