@@ -13,6 +13,9 @@
 namespace rowsmith {
 namespace {
 
+// Of a row: below, a block has it before two blocks have met. (A meeting asks for 1 KB of dst.)
+constexpr std::int64_t kLeastBytes = 8192;
+
 int block_threads(const Config& config) {
   return config.number("threads") + 32;
 }
@@ -55,6 +58,7 @@ class GridRow final : public RowFamily {
   }
   const char* own_why_not(const Problem& problem, const DeviceFacts& facts,
                           const Config& config) const override {
+    if (problem.cols * bytes_of_wider(problem) < kLeastBytes) return "a row that one block holds";
     if (problem.cols / config.number("pack") < lanes(config)) return "fewer packs than threads";
     if (problem.rows > resident(facts, config) / config.number("pieces")) {
       return "more blocks than run at once";

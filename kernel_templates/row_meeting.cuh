@@ -17,13 +17,15 @@
 // members' alone, so there are then kPieces members, one a piece; once one has left, 1 lets nobody
 // in; so the kPieces-th to leave is the last member, and no seat is emptied under a reader.
 // - Graph replay, the next launch of the stream: the last member zeroes all before the launch ends.
-// - Other rows at the place, of this launch or another stream's: a row's tenure ends without regard
-//   to other places, since whoever holds it has published every row before it, and all its blocks
-//   are resident; so a wait in 1 ends. Rows do not share bytes and have 2^kRowShift at least, so
-//   that the key tells them apart.
+// - Other rows at the place, of this launch or another stream's: whoever holds a place has
+// published
+//   every row before, and a cooperative launch starts whole, so that a tenure waits for no other
+//   place and ends; so does a wait in 1. Rows share no byte and have 2^kRowShift at least, so that
+//   the key tells them apart.
 // - One dst from two streams at once, a race of the caller's: a tenure takes one block a piece, of
 //   whichever launch; each launch has as many blocks a piece as the other, so the last tenure fills
-//   up as well. What dst holds then is undefined, but nothing hangs and no other row is touched.
+//   up as well. What dst holds then is undefined, but it does not hang, and no other row is
+//   touched.
 // The fold goes by seats, not by arrival, so that results are the same from run to run.
 #pragma once
 
@@ -85,7 +87,8 @@ struct RowMeeting {
     }
   }
 
-  // For all lanes of a warp: lane i gets the parts i, i + 32 .. of the row, as fold_lanes wants.
+  // For all lanes of a warp, after a barrier behind join(): lane i gets the parts i, i + 32 .. of
+  // the row, as fold_lanes wants.
   ROWSMITH_DEVICE void collect(Part<Acc> (&parts)[kLaneParts]) const {
     const int lane = thread_index() % 32;
     u64 words[kLaneParts];

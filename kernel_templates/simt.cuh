@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The machine beneath the device text: thread indices, barriers, shuffles, single-rounding
-// arithmetic and conversions. With simt_memory.cuh and simt_async.cuh the only text that differs
-// between CUDA (there) and the host device (simt_host.cuh); every family is written against these
-// names. No header is used, so that NVRTC needs no include path.
+// arithmetic and conversions. With simt_memory.cuh, simt_async.cuh and simt_atomic.cuh the only
+// text that differs between CUDA (there) and the host device (simt_host.cuh); every family is
+// written against these names. No header is used, so that NVRTC needs no include path.
 #pragma once
 
 #include "simt_host.cuh"

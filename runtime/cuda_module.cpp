@@ -219,10 +219,6 @@ Status CudaKernel::enqueue(const LaunchCall& call, CUstream stream) const {
     Status allowed = allow_large_clusters();
     if (!allowed.ok()) return allowed;
   }
-  if (shape.together > 1) {
-    Status fits = check_runs_at_once(shape);
-    if (!fits.ok()) return fits;
-  }
   // A CUkernel stands for a CUfunction in launches; the stream, else the current context, tells
   // which context is meant.
   const auto function = reinterpret_cast<CUfunction>(kernel_);
@@ -240,6 +236,8 @@ Status CudaKernel::enqueue(const LaunchCall& call, CUstream stream) const {
     ++count;
   }
   if (shape.together > 1) {
+    Status fits = check_runs_at_once(shape);
+    if (!fits.ok()) return fits;
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
     attributes[count].value.cooperative = 1;
     ++count;
@@ -257,8 +255,11 @@ Status CudaKernel::enqueue(const LaunchCall& call, CUstream stream) const {
     result = context_->api.launch_kernel(function, grid, 1, 1, block, 1, 1, shared_bytes, stream,
                                          params, nullptr);
   }
-  if (result == CUDA_SUCCESS) return Status();
-  Status failure = context_->status(result, "launching kernel");
+  return result == CUDA_SUCCESS ? Status() : launch_status(result, shape);
+}
+
+Status CudaKernel::launch_status(CUresult result, const LaunchShape& shape) const {
+  const Status failure = context_->status(result, "launching kernel");
   // Pointers and stream are good here, so an invalid value is the config's own: launch failed.
   const Code code = result == CUDA_ERROR_INVALID_VALUE ? Code::kLaunchFailed : failure.code();
   return Status(code, failure.message() + " (" + entry_ + ", grid " + std::to_string(shape.grid) +

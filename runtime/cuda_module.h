@@ -36,6 +36,7 @@ class CudaKernel final : public Kernel {
   Status raise_shared_limit(std::int64_t shared_bytes) const;
   Status allow_large_clusters() const;
   Status refuse(const LaunchCall& call) const;
+  Status launch_status(CUresult result, const LaunchShape& shape) const;
   // Blocks of a shape that a context runs at once. Asked once: links are added and stay.
   struct Residency {
     CUcontext context;

@@ -23,6 +23,11 @@ bool is_own_failure(const Status& status) {
          status.code() == Code::kUnsupported;
 }
 
+// Refused before anything was enqueued, so that a capture in progress is whole.
+bool is_refusal(const Status& status) {
+  return status.code() == Code::kUnsupported;
+}
+
 bool is_stored(const Choice& choice) {
   return choice.source == Source::kExact || choice.source == Source::kNearest;
 }
@@ -57,7 +62,7 @@ Status Dispatcher::launch_failed(const SoftmaxCall& call, const Problem& problem
   if (!is_own_failure(failure)) return failure;
   return no_throw("softmax", [&]() -> Status {
     const Result<bool> capturing = device_.is_capturing(call.stream);
-    if (!capturing.ok() || *capturing) return failure;
+    if (!capturing.ok() || (*capturing && !is_refusal(failure))) return failure;
     table_.evict(key, &served);
     return walk(
         problem, &call,
@@ -143,7 +148,7 @@ Status Dispatcher::serve(Walk& walk, Choice choice) {
       served_by(walk, choice, plan);
       return status;
     }
-    if (!is_own_failure(status) || walk.capturing) return status;
+    if (!is_own_failure(status) || (walk.capturing && !is_refusal(status))) return status;
     walk.failures.emplace(entry_of(walk.problem, choice.config), status.message());
     Result<Choice> next = choose_for(walk);
     if (!next.ok()) return next.status();

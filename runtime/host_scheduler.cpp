@@ -2,6 +2,7 @@
 #include "runtime/host_scheduler.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <thread>
@@ -13,9 +14,10 @@ namespace {
 constexpr int kWarp = 32;
 // Shared memory ends at a guard page but for rounding up to this border.
 constexpr std::size_t kSharedAlign = 16;
-// Pauses of all threads in turn after which what they wait for is not expected any more: another
-// launch, on another OS thread, brings it sooner or never.
-constexpr int kMaxIdleRounds = 1 << 16;
+// Rounds in which every thread only pauses: what they wait for is another launch's, on another OS
+// thread, which is given the processor, after so many rounds for longer, and in the end given up.
+constexpr int kBusyRounds = 1000, kMaxIdleRounds = 30'000;
+constexpr std::chrono::microseconds kIdleSleep{100};
 
 // A pointer without constructor, found without a call: with either, every switch costs double.
 [[gnu::tls_model("initial-exec")]] constinit thread_local HostScheduler* running = nullptr;
@@ -123,10 +125,6 @@ bool HostScheduler::run_cluster(const HostLaunch& launch, std::int64_t cluster) 
   }
   if (failed_) start_fibers(0);  // those that stand somewhere in the kernel
   return !failed_;
-}
-
-void HostScheduler::poison_shared(const Block& block) const {
-  if (launch_->shared_bytes > 0) std::memset(block.shared, launch_->poison, launch_->shared_bytes);
 }
 
 // ---- What runs on fibers ----
@@ -275,6 +273,7 @@ void HostScheduler::pause(Place place) {
 
 bool HostScheduler::resume_paused() {
   if (++idle_rounds_ > kMaxIdleRounds) return false;
+  if (idle_rounds_ > kBusyRounds) std::this_thread::sleep_for(kIdleSleep);
   std::this_thread::yield();
   paused_ = 0;
   release_all(State::kPause);

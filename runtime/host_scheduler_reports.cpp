@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the scheduler says of a cluster that it gives up: who did it, where, and where all others
-// stand.
+// stand; and what it finds in shared memory that no kernel may leave there.
 #include "runtime/host_scheduler.h"
 
 #include <algorithm>
@@ -57,6 +57,10 @@ std::string HostScheduler::name_of_cluster() const {
   if (launch_->cluster == 1) return "block " + std::to_string(first_block_);
   return "blocks " + std::to_string(first_block_) + " to " +
          std::to_string(first_block_ + launch_->cluster - 1);
+}
+
+void HostScheduler::poison_shared(const Block& block) const {
+  if (launch_->shared_bytes > 0) std::memset(block.shared, launch_->poison, launch_->shared_bytes);
 }
 
 std::string HostScheduler::misuse_of_shared() const {

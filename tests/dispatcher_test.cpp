@@ -231,6 +231,32 @@ TEST_F(DispatcherTest, AFailureDuringACaptureIsReturnedAndMarksNothing) {
   EXPECT_EQ(serve(100), entry(config(1)));
 }
 
+// As a context with few multiprocessors does blocks that must run at once.
+TEST_F(DispatcherTest, AWinnerThatTheContextRefusesGivesWayToTheDefault) {
+  ASSERT_TRUE(store_winner(100, 1).ok());
+  break_launch(entry(config(1)), Code::kUnsupported);
+  open();
+  EXPECT_EQ(serve(100), entry(config(0)));
+  EXPECT_EQ(serve(100), entry(config(0)));
+  EXPECT_EQ(device_->launches().size(), 3u);  // it was not tried again
+}
+
+TEST_F(DispatcherTest, AWinnerThatTheContextRefusesDuringACaptureGivesWayToWhatIsLoaded) {
+  ASSERT_TRUE(store_winner(100, 1).ok());
+  for (const bool served_before : {false, true}) {
+    open();
+    ASSERT_TRUE(runtime_->prepare({problem(100)}).ok());
+    if (served_before) {
+      EXPECT_EQ(serve(100), entry(config(1)));
+    }
+    device_->capturing = true;
+    break_launch(entry(config(1)), Code::kUnsupported);
+    EXPECT_EQ(serve(100), entry(generic_config()));
+    device_->capturing = false;
+    device_->script.on_launch = {};
+  }
+}
+
 TEST_F(DispatcherTest, PrepareLoadsSoThatCallsCompileNothing) {
   open(OnMiss::kTune, tune_to(1));
   ASSERT_TRUE(runtime_->prepare({problem(100), problem(0), problem(4, 77)}).ok());

@@ -59,9 +59,13 @@ TEST(Driver, ThatLacksAFunctionIsToldByItsName) {
 }
 
 TEST(Driver, ThatLacksAnOptionalFunctionLoadsWithoutIt) {
-  const Result<DriverApi> api = load_fake("cuKernelGetParamInfo");
-  ASSERT_TRUE(api.ok()) << api.status().to_string();
-  EXPECT_EQ(api->kernel_get_param_info, nullptr);
+  const Result<DriverApi> no_info = load_fake("cuKernelGetParamInfo");
+  ASSERT_TRUE(no_info.ok()) << no_info.status().to_string();
+  EXPECT_EQ(no_info->kernel_get_param_info, nullptr);
+  EXPECT_NE(no_info->ctx_get_dev_resource, nullptr);
+  const Result<DriverApi> no_resource = load_fake("cuCtxGetDevResource");
+  ASSERT_TRUE(no_resource.ok()) << no_resource.status().to_string();
+  EXPECT_EQ(no_resource->ctx_get_dev_resource, nullptr);
 }
 
 TEST(Driver, ThatIsAbsentIsSaidToBe) {

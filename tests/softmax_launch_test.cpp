@@ -61,6 +61,19 @@ TEST_F(SoftmaxLaunchTest, AClusterTakesItsRowsTogether) {
   EXPECT_EQ(device_.launches().at(0).shape.cluster, 4);
 }
 
+TEST_F(SoftmaxLaunchTest, BlocksThatWaitForEachOtherRunAtOnceAndDoNotComeEarly) {
+  LaunchPlan together = plan(1, 1, true);
+  ASSERT_TRUE(launch_softmax(device_, together, call_).ok());
+  EXPECT_EQ(device_.launches().at(0).shape.together, 1);
+  EXPECT_TRUE(device_.launches().at(0).shape.early);
+  together.geometry.blocks_per_row = together.geometry.together = 8;
+  together.geometry.walkers = 5;
+  ASSERT_TRUE(launch_softmax(device_, together, call_).ok());
+  EXPECT_EQ(device_.launches().at(1).shape.together, 8);
+  EXPECT_EQ(device_.launches().at(1).shape.grid, 40);  // 5 groups walk the 10 rows
+  EXPECT_FALSE(device_.launches().at(1).shape.early);
+}
+
 TEST_F(SoftmaxLaunchTest, OnlyTheGenericKernelIsToldTheColumns) {
   ASSERT_TRUE(launch_softmax(device_, plan(1, 1, true), call_).ok());
   ASSERT_TRUE(launch_softmax(device_, plan(1, 1, false), call_).ok());

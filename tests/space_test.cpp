@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 namespace rowsmith {
 namespace {
@@ -83,14 +84,45 @@ TEST(Space, OfEveryFamilyHoldsWhatItCallsLegal) {
   }
 }
 
-TEST(Space, DefaultIsTheFirstOfTheRankedSpace) {
-  for (const std::int64_t cols : {1, 7, 257, 4096, 50257, 262144, 1000003}) {
-    for (const DType dtype : {DType::kF32, DType::kF16, DType::kF8E4M3, DType::kF64}) {
-      const Problem problem = contiguous_problem(dtype, dtype, 64, cols);
-      EXPECT_EQ(default_config(problem, nominal_facts(90)),
-                legal_configs(problem, nominal_facts(90)).front());
+TEST(Space, DefaultIsTheFirstOfTheRankedSpaceThatNoContextRefuses) {
+  std::set<std::string> refusable;
+  for (const int arch : {75, 90}) {
+    const DeviceFacts facts = nominal_facts(arch);
+    for (const std::int64_t cols : {1, 7, 257, 4096, 50257, 262144, 1000003}) {
+      for (const DType dtype : {DType::kF32, DType::kF16, DType::kF8E4M3, DType::kF64}) {
+        for (const std::int64_t rows : {1, 64}) {
+          const Problem problem = contiguous_problem(dtype, dtype, rows, cols);
+          const std::vector<Config> legal = legal_configs(problem, facts);
+          const auto first = std::find_if(legal.begin(), legal.end(), [&](const Config& config) {
+            const Family* family = find_family(config.family);
+            if (family->context_may_refuse()) refusable.emplace(family->name());
+            return !family->context_may_refuse();
+          });
+          EXPECT_EQ(default_config(problem, facts), *first);
+          EXPECT_EQ(default_of(legal), *first);
+        }
+      }
     }
   }
+  EXPECT_EQ(refusable, std::set<std::string>{"grid_row"}) << "some would be first";
+}
+
+TEST(Space, OfGridRowHasNoMoreBlocksThanRunAtOnce) {
+  const DeviceFacts facts = nominal_facts(90);
+  const Family& grid_row = *find_family("grid_row");
+  std::set<std::int64_t> grids;
+  for (const std::int64_t rows : {1, 4, 16, 66, 67}) {
+    const Problem problem = contiguous_problem(DType::kF32, DType::kF32, rows, 32768);
+    for (const Config& config : grid_row.space(problem, facts)) {
+      const Geometry geometry = grid_row.geometry(problem, facts, config);
+      const std::int64_t grid = rows * geometry.blocks_per_row;
+      EXPECT_EQ(geometry.together, geometry.blocks_per_row);
+      EXPECT_LE(grid, facts.sm_count * config.number("min_blocks")) << to_string(config);
+      EXPECT_LE(rows, geometry.walkers);
+      grids.insert(grid);
+    }
+  }
+  EXPECT_EQ(*grids.rbegin(), 528);  // 66 rows in 8 pieces: 4 blocks on each of 132
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,8 +24,10 @@ struct Params {
 };
 
 // A program of one kernel "k" with the given body, in lines counted from 1 as "kernel:N".
-inline std::string text_of(const std::string& body, int threads = 256) {
-  return std::string(detail::kNumericText) +
+// `base`: the device text that it may use.
+inline std::string text_of(const std::string& body, int threads = 256,
+                           std::string_view base = detail::kNumericText) {
+  return std::string(base) +
          "using namespace rs;\nstruct Params { char* src; char* dst; i64 count; };\n"
          "ROWSMITH_KERNEL(k, " +
          std::to_string(threads) + ", 1, Params)\n#line 1 \"kernel\"\n" + body;
@@ -41,9 +44,10 @@ struct Loaded {
   }
 };
 
-inline Loaded load(const std::string& body, const HostOptions& options = {}) {
+inline Loaded load(const std::string& body, const HostOptions& options = {},
+                   std::string_view base = detail::kNumericText) {
   Loaded loaded{make_host_device(options), nullptr};
-  const Result<Binary> binary = loaded.device->compile({"test", text_of(body), {"k"}});
+  const Result<Binary> binary = loaded.device->compile({"test", text_of(body, 256, base), {"k"}});
   EXPECT_TRUE(binary.ok()) << binary.status().to_string();
   if (!binary.ok()) return loaded;
   Result<std::unique_ptr<Module>> module = loaded.device->load(*binary);

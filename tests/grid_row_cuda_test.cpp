@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Blocks that wait for each other on a GPU: replays, streams side by side, one dst from two of
+// them, and a grid that does not fit. Every test skips with the reason where there is no GPU.
+#include "runtime/cuda_driver.h"
+#include "runtime/devices.h"
+#include "runtime/module_table.h"
+#include "runtime/softmax_launch.h"
+
+#include <rowsmith/text.h>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace rowsmith {
+namespace {
+
+constexpr std::int64_t kRows = 2, kCols = 200003, kOutputs = 40;
+
+class GridRowCuda : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Result<std::shared_ptr<Device>> device = open_device("");
+    if (!device.ok()) GTEST_SKIP() << device.status().to_string();
+    device_ = *device;
+    api_ = *start_driver();
+    ASSERT_EQ(api_->primary_ctx_retain(&primary_, device_->facts().ordinal), CUDA_SUCCESS);
+    ASSERT_EQ(api_->ctx_set_current(primary_), CUDA_SUCCESS);
+    for (CUstream& stream : streams_) {
+      ASSERT_EQ(api_->stream_create(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    }
+    x_ = *device_->allocate(kBytes);
+    y_ = *device_->allocate(kBytes * kOutputs);
+    fill_input();
+    choose_plan("");
+  }
+  void TearDown() override {
+    if (!device_) return;
+    for (const CUstream stream : streams_) api_->stream_destroy(stream);
+    api_->ctx_set_current(nullptr);
+    api_->primary_ctx_release(device_->facts().ordinal);
+  }
+
+  void fill_input() {
+    std::vector<float> x(kRows * kCols);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7919 % 1009) / 100;
+    ASSERT_TRUE(device_->copy_in(x_.data(), x.data(), kBytes).ok());
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      const auto begin = x.begin() + row * kCols;
+      double sum = 0;
+      for (auto value = begin; value != begin + kCols; ++value) sum += std::exp(double{*value});
+      for (auto value = begin; value != begin + kCols; ++value) {
+        expected_.push_back(std::exp(double{*value}) / sum);
+      }
+    }
+    clear();
+  }
+  // The config of the family that is expected to be best, of those whose text holds `part`.
+  void choose_plan(const std::string& part) {
+    const Problem problem = contiguous_problem(DType::kF32, DType::kF32, kRows, kCols);
+    for (const Config& config : legal_configs(problem, device_->facts())) {
+      const bool wanted = to_string(config).find(part) != std::string::npos;
+      if (config.family != "grid_row" || !wanted) continue;
+      if (!modules_) modules_ = std::make_unique<ModuleTable>(device_, nullptr);
+      const Result<const Kernel*> kernel = modules_->get(problem, config);
+      ASSERT_TRUE(kernel.ok()) << kernel.status().to_string();
+      plan_ = make_plan(problem, device_->facts(), config, *kernel);
+      return;
+    }
+    FAIL() << "no config of grid_row with '" << part << "' is legal here";
+  }
+
+  void clear() { ASSERT_TRUE(device_->fill(y_.data(), 0xff, y_.bytes()).ok()); }
+  SoftmaxCall call(std::int64_t output, CUstream stream = nullptr) const {
+    SoftmaxCall call;
+    call.src = x_.data();
+    call.dst = static_cast<char*>(y_.data()) + output * static_cast<std::int64_t>(kBytes);
+    call.rows = kRows;
+    call.cols = call.src_stride = call.dst_stride = kCols;
+    call.stream = stream;
+    return call;
+  }
+  void launch(std::int64_t output, CUstream stream) {
+    const Status status = launch_softmax(*device_, plan_, call(output, stream));
+    ASSERT_TRUE(status.ok()) << status.to_string();
+  }
+  void wait() {
+    for (const CUstream stream : streams_) {
+      ASSERT_EQ(api_->stream_synchronize(stream), CUDA_SUCCESS);
+    }
+  }
+  // The outputs are right, and the same in each bit.
+  void expect_right(std::int64_t outputs) {
+    std::vector<float> y(static_cast<std::size_t>(outputs) * expected_.size());
+    ASSERT_TRUE(device_->copy_out(y.data(), y_.data(), y.size() * sizeof(float)).ok());
+    for (std::size_t i = 0; i < expected_.size(); ++i) {
+      ASSERT_NEAR(y[i] / expected_[i], 1, 1e-5) << i;
+    }
+    for (std::size_t i = expected_.size(); i < y.size(); ++i) {
+      ASSERT_EQ(y[i], y[i - expected_.size()]) << i;
+    }
+  }
+
+  void serve_two_streams() {
+    for (int round = 0; round < 10; ++round) {
+      clear();
+      for (std::int64_t output = 0; output < kOutputs; ++output) {
+        launch(output, streams_[output % 2]);
+      }
+      wait();
+      expect_right(kOutputs);
+    }
+  }
+
+  static constexpr std::size_t kBytes = kRows * kCols * sizeof(float);
+  std::shared_ptr<Device> device_;
+  const DriverApi* api_ = nullptr;
+  CUcontext primary_ = nullptr;
+  CUstream streams_[2] = {};
+  Buffer x_, y_;
+  std::unique_ptr<ModuleTable> modules_;
+  LaunchPlan plan_;
+  std::vector<double> expected_;
+};
+
+TEST_F(GridRowCuda, LeavesItsPlacesFreeForTheNextReplay) {
+  const RecordedCall recorded(plan_, call(0));
+  const Result<std::unique_ptr<Sequence>> sequence = device_->record({recorded.launch()}, {});
+  ASSERT_TRUE(sequence.ok()) << sequence.status().to_string();
+  const Result<double> time = (*sequence)->time_ns(1000);
+  ASSERT_TRUE(time.ok()) << time.status().to_string();
+  expect_right(1);
+}
+
+TEST_F(GridRowCuda, ServesTwoStreamsAtOnceAtWhateverPlaces) {
+  serve_two_streams();
+}
+
+// Blocks of which a multiprocessor holds one: the next launch must not begin with a part of its
+// blocks, and hold a place, before the one that waits for that place has ended.
+TEST_F(GridRowCuda, ServesTwoStreamsWhoseLaunchesDoNotFitTogether) {
+  choose_plan("min_blocks=1,");
+  plan_.geometry.shared_bytes = device_->facts().shared_bytes_per_sm * 3 / 5;
+  serve_two_streams();
+}
+
+TEST_F(GridRowCuda, DoesNotHangWhereTwoStreamsWriteOneDst) {
+  for (int i = 0; i < 200; ++i) launch(0, streams_[i % 2]);
+  wait();
+  launch(0, streams_[0]);
+  wait();
+  expect_right(1);
+}
+
+TEST_F(GridRowCuda, RunsWhileOrdinaryLaunchesFillTheOtherStream) {
+  const Problem problem = contiguous_problem(DType::kF32, DType::kF32, kRows, kCols);
+  const Config other = generic_config();
+  const Result<const Kernel*> kernel = modules_->get(problem, other);
+  ASSERT_TRUE(kernel.ok()) << kernel.status().to_string();
+  const LaunchPlan plan = make_plan(problem, device_->facts(), other, *kernel);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(launch_softmax(*device_, plan, call(1, streams_[1])).ok());
+    launch(0, streams_[0]);
+  }
+  wait();
+  expect_right(1);
+}
+
+TEST_F(GridRowCuda, RefusesAGridThatDoesNotRunAtOnce) {
+  const RecordedCall recorded(plan_, call(0));
+  LaunchCall large = recorded.launch();
+  large.shape.grid *= 10'000;
+  const Status status = device_->run(large);
+  EXPECT_EQ(status.code(), Code::kUnsupported) << status.to_string();
+  const DeviceFacts& facts = device_->facts();
+  EXPECT_NE(status.message().find("on each of " + std::to_string(facts.sm_count)),
+            std::string::npos)
+      << status.to_string();
+  ASSERT_TRUE(device_->run(recorded.launch()).ok());
+  expect_right(1);
+}
+
+}  // namespace
+}  // namespace rowsmith
