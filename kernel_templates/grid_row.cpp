@@ -86,7 +86,9 @@ double GridRow::rank(const Problem& problem, const DeviceFacts& facts, const Con
   rank += keep_rank(problem, config);
   rank += 0.3 * octaves_from(rows * pieces * threads, facts.sm_count * 512.0);
   rank += 0.2 * octaves_from(threads, 512);
-  rank += 0.02 * std::log2(config.number("min_blocks"));
+  // More blocks a multiprocessor than are needed only bound the registers.
+  const double needed = std::max(1.0, std::ceil(rows * pieces / facts.sm_count));
+  rank += 0.25 * std::max(0.0, std::log2(config.number("min_blocks") / needed));
   const double packs = static_cast<double>(problem.cols / pack);
   rank += octaves_from(std::ceil(packs / lanes(config)) * lanes(config), packs);
   // Blocks that a family without a meeting of the whole grid would have at work.
