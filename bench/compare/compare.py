@@ -154,18 +154,16 @@ class Clock:
 
 
 def run(plan, providers, absent, bench, log, options, tuner=None, clock=None):
-    """Measures the plan by groups of one (dtype, S), tuning each group before it is measured.
-    Whether all of it was."""
+    """Measures the plan by groups, tuning each before it is measured. Whether all of it was."""
     clock = clock or Clock(options.minutes)
     asked = dict(plan)
     slowest_s = 0.0
-    for dtype, rows, cols in shapes.groups(asked, _GROUP):
-        group = [shapes.Shape(dtype, rows, h) for h in cols]
+    for group in shapes.groups(asked, _GROUP):
         if clock.left_s() < 1.5 * slowest_s:
             print(f"compare: out of time before {group[0].key}", file=sys.stderr)
             return False
         if tuner is not None and any("winner" in asked[shape] for shape in group):
-            for complaint in tuner.tune(dtype, rows, cols, clock.left_s()):
+            for complaint in tuner.tune(group, clock.left_s()):
                 print(f"compare: tune: {complaint}", file=sys.stderr)
             if "winner" in providers:
                 providers["winner"].reopen()

@@ -68,10 +68,10 @@ class ShapesTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "'f8'"):
             shapes.parse_dtypes("f32,f8")
 
-    def test_groups_share_dtype_and_rows_and_are_bounded(self):
-        listed = shapes.listed_shapes("4,8", "1-5", "f32")
-        self.assertEqual(shapes.groups(listed, 3), [
-            ("f32", 4, [1, 2, 3]), ("f32", 4, [4, 5]), ("f32", 8, [1, 2, 3]), ("f32", 8, [4, 5])])
+    def test_groups_keep_the_order_and_are_bounded(self):
+        listed = [shapes.Shape("f16", 4, h) for h in (1, 2, 3, 4)] + [shapes.Shape("f32", 8, 1)]
+        self.assertEqual(shapes.groups(dict.fromkeys(listed), 3), [listed[:3], listed[3:]])
+        self.assertEqual(shapes.groups([], 3), [])
 
 
 class ResultsTest(unittest.TestCase):
