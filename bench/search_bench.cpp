@@ -35,7 +35,8 @@ void Choose(benchmark::State& state) {
   const DeviceFacts facts = testing::scripted_facts();
   for (auto _ : state) {
     const auto legal = legal_configs(problem, facts);
-    benchmark::DoNotOptimize(choose_candidates(legal, default_config(problem, facts), kCandidates));
+    benchmark::DoNotOptimize(
+        choose_candidates(legal, default_config(problem, facts), {kCandidates}));
   }
 }
 BENCHMARK(Choose)->Unit(benchmark::kMillisecond);

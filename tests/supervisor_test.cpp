@@ -43,7 +43,7 @@ class Supervisor : public ::testing::Test {
     const Problem& first = what_.request.problems[0];
     const Candidates chosen =
         choose_candidates(legal_configs(first, facts), default_config(first, facts),
-                          plan_of(Effort::kQuick, facts).candidates);
+                          {plan_of(Effort::kQuick, facts).candidates});
     for (std::size_t i = 0; i < chosen.configs.size(); ++i) {
       if (i != chosen.default_index) others_.push_back(to_string(chosen.configs[i]));
     }

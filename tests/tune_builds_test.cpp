@@ -114,7 +114,7 @@ TEST_F(TuneBuildsTest, FindsAWinnerNearTheBestOfTheFirst) {
     open(kProblem);
     const Config& best = chosen_.configs[other(3)];
     const std::vector<Config> near =
-        choose_near(legal_configs(problem_, device_->facts()), chosen_.configs, {best}, 1);
+        choose_near(legal_configs(problem_, device_->facts()), chosen_.configs, {best}, {1});
     ASSERT_EQ(near.size(), 1u);
     takes(other(3), 640);
     times_[entry_name({problem_, near[0]})] = 600'000;

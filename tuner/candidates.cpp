@@ -38,13 +38,34 @@ bool are_near(const Config& a, const Config& b) {
   return apart.size() == 1;
 }
 
+// A room that is being filled.
+class Purse {
+ public:
+  explicit Purse(const Room& room) : room_(room), places_(room.places), seconds_(room.compile_s) {}
+  std::size_t places() const {
+    if (seconds_ > 0) return places_;
+    const std::size_t taken = room_.places - places_, half = (room_.places + 1) / 2;
+    return half - std::min(half, taken);
+  }
+  void pay_for(const Config& config) {
+    --places_;
+    seconds_ -= room_.cost(config);
+  }
+
+ private:
+  const Room& room_;
+  std::size_t places_;
+  double seconds_;
+};
+
 }  // namespace
 
 Candidates choose_candidates(const std::vector<Config>& ranked, const Config& standard,
-                             std::size_t cap, const std::vector<Config>& kept) {
+                             const Room& room, const std::vector<Config>& kept) {
   std::vector<bool> taken(ranked.size());
   std::set<std::string> families{std::string(generic_config().family)}, kinds;
-  std::size_t places = cap > 0 ? cap - 1 : 0;  // beside the default and those to keep
+  Purse purse(room);
+  if (purse.places() > 0) purse.pay_for(standard);
   const auto take = [&](std::size_t i) {
     taken[i] = true;
     families.insert(ranked[i].family);
@@ -52,10 +73,10 @@ Candidates choose_candidates(const std::vector<Config>& ranked, const Config& st
   };
   // By rank, those that are wanted, until so many places are left.
   const auto fill = [&](std::size_t left, const std::function<bool(const Config&)>& wanted) {
-    for (std::size_t i = 0; i < ranked.size() && places > left; ++i) {
+    for (std::size_t i = 0; i < ranked.size() && purse.places() > left; ++i) {
       if (taken[i] || !wanted(ranked[i])) continue;
       take(i);
-      --places;
+      purse.pay_for(ranked[i]);
     }
   };
   for (std::size_t i = 0; i < ranked.size(); ++i) {
@@ -63,7 +84,7 @@ Candidates choose_candidates(const std::vector<Config>& ranked, const Config& st
     if (keep || ranked[i] == standard) take(i);
   }
   fill(0, [&](const Config& config) { return families.count(config.family) == 0; });
-  fill(places - places / 4, [](const Config&) { return true; });
+  fill(purse.places() - purse.places() / 4, [](const Config&) { return true; });
   fill(0, [&](const Config& config) { return kinds.count(kind_of(config)) == 0; });
   fill(0, [](const Config&) { return true; });
 
@@ -84,21 +105,21 @@ Candidates choose_candidates(const std::vector<Config>& ranked, const Config& st
 }
 
 std::vector<Config> choose_near(const std::vector<Config>& ranked, const std::vector<Config>& tried,
-                                const std::vector<Config>& best, std::size_t places) {
+                                const std::vector<Config>& best, const Room& room) {
   std::vector<Config> chosen;
+  Purse purse(room);
   const auto is_among = [](const std::vector<Config>& list, const Config& config) {
     return std::find(list.begin(), list.end(), config) != list.end();
   };
   for (std::size_t at = 0; at < best.size(); ++at) {
-    const std::size_t left = places - chosen.size();
-    std::size_t share = at + 1 < best.size() ? (left + 1) / 2 : left;
+    const std::size_t left = at + 1 < best.size() ? purse.places() / 2 : 0;
     for (const Config& config : ranked) {
-      if (share == 0) break;
+      if (purse.places() <= left) break;
       if (!are_near(config, best[at]) || is_among(tried, config) || is_among(chosen, config)) {
         continue;
       }
       chosen.push_back(config);
-      --share;
+      purse.pay_for(config);
     }
   }
   return chosen;

@@ -25,21 +25,12 @@ void ProblemTuner::begin_builds(std::vector<Config> legal) {
     };
     legal.erase(std::stable_partition(legal.begin(), legal.end(), wanted), legal.end());
   }
-  std::size_t most = plan_.candidates;
-  places_near_ = plan_.near;
-  if (plan_.compile_s > 0) {
-    const double all = static_cast<double>(most + places_near_);
-    const double afforded = plan_.compile_s / compile_s(problem, facts_, standard);
-    const double share = std::clamp(afforded / all, 0.5, 1.0);
-    most = static_cast<std::size_t>(share * static_cast<double>(most));
-    places_near_ = static_cast<std::size_t>(share * static_cast<double>(places_near_));
-  }
   neighbours_ = find_neighbours(session_, problem);
-  chosen_ = choose_candidates(legal, standard, most, neighbours_.configs());
+  chosen_ = choose_candidates(legal, standard, room_for(plan_.candidates), neighbours_.configs());
   candidates_.resize(chosen_.configs.size());
   for (std::size_t i = 0; i < candidates_.size(); ++i) candidates_[i].build = i;
   SearchOptions options = plan_.search;
-  if (places_near_ > 0) options.refine_after = candidates_.size() - candidates_.size() / 4;
+  if (plan_.near > 0) options.refine_after = candidates_.size() - candidates_.size() / 4;
   ranked_ = std::move(legal);
   search_.emplace(options, candidates_.size(), chosen_.default_index, chosen_.kept);
   if (settings_.explain) {
@@ -56,11 +47,26 @@ void ProblemTuner::begin_builds(std::vector<Config> legal) {
   builds_.emplace(session_, problem, configs, chosen_.default_index, threads_);
 }
 
+// Of the seconds as large a share as of all places.
+Room ProblemTuner::room_for(std::size_t places) const {
+  Room room;
+  room.places = places;
+  if (plan_.compile_s > 0) {
+    const double all = static_cast<double>(plan_.candidates + plan_.near);
+    room.compile_s = plan_.compile_s * static_cast<double>(places) / all;
+    room.cost = [this](const Config& config) {
+      return compile_s(outcome_.problem, facts_, config);
+    };
+  }
+  return room;
+}
+
 // The neighbours of the best so far join, while the last of the others are still being compiled.
 void ProblemTuner::refine() {
   std::vector<Config> best;
   for (const std::size_t i : search_->best(kRefined)) best.push_back(chosen_.configs[i]);
-  const std::vector<Config> further = choose_near(ranked_, chosen_.configs, best, places_near_);
+  const std::vector<Config> further =
+      choose_near(ranked_, chosen_.configs, best, room_for(plan_.near));
   const std::size_t before = candidates_.size();
   std::size_t build = builds_->add(further);
   for (const Config& config : further) {

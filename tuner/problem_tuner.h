@@ -42,6 +42,7 @@ class ProblemTuner {
   bool measure_floor();
   void search_best();
   void take_samples();
+  Room room_for(std::size_t places) const;
   void refine();
   void take_sample(const Search::Step& step);
   void verify_leader();
@@ -91,8 +92,7 @@ class ProblemTuner {
   TuneOutcome outcome_;
   bool ended_ = false;
   Neighbours neighbours_;
-  std::vector<Config> ranked_;   // what may be tried
-  std::size_t places_near_ = 0;  // for those that join the search
+  std::vector<Config> ranked_;  // what may be tried
   Candidates chosen_;
   std::optional<std::size_t> generic_;  // among the builds, unless it is loaded already
   std::optional<CandidateBuilds> builds_;

@@ -43,7 +43,7 @@ struct SearchOptions {
   double finalist_band = 1.15;  // of the best in screening; the rest do not reach the finals
   std::size_t final_rounds = 15;
   double margin = 0.005;   // differences up to here are ties, however sure
-  double tie_band = 0.02;  // differences beyond here are none, however unsure
+  double tie_band = 0.01;  // differences beyond here are none, however unsure
 };
 
 class Search {

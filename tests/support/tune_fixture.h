@@ -51,7 +51,7 @@ class TuneTest : public ::testing::Test {
     session_ = make_session(device_, RuntimeOptions());
     const std::vector<Config> ranked = legal_configs(problem, facts);
     chosen_ = choose_candidates(ranked, default_config(problem, facts),
-                                plan_of(Effort::kQuick, facts).candidates);
+                                {plan_of(Effort::kQuick, facts).candidates});
   }
   // How many configs a tuning tries: those chosen, and as many near the best as there may be.
   std::size_t all_tried() const {
