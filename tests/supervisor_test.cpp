@@ -32,7 +32,7 @@ class Supervisor : public ::testing::Test {
     what_.options.cache_dir = directory_ / "cache";
     what_.shares = {{"0", {0, 1, 2}}};
     what_.note = [this](std::size_t, const std::string& text) { notes_.push_back(text); };
-    what_.limit_s = [](const Problem&, const std::string&) { return 1e9; };
+    what_.limit_s = what_.idle_limit_s = [](const Problem&, const std::string&) { return 1e9; };
     store_ = open_store({what_.options.cache_dir, false, {}, 30000}).store;
     what_.remember = [this](const Rejection& rejection) {
       return store_->put_rejection(rejection);
@@ -53,6 +53,14 @@ class Supervisor : public ::testing::Test {
   SupervisedReport run(const std::vector<PlantedFault>& faults, const std::string& fast = "") {
     what_.arguments = worker_arguments(directory_.path(), fast, faults);
     return supervise(what_);
+  }
+  // A limit that ends once a worker hangs and whatever it told before has been heard.
+  std::function<double(const Problem&, const std::string&)> after_a_hang() {
+    return [hung = directory_ / "hung", asked = 0](const Problem&, const std::string&) mutable {
+      if (!std::filesystem::exists(hung) || ++asked < 2) return 1e9;
+      std::filesystem::remove(hung);
+      return 0.0;
+    };
   }
   static std::vector<State> states(const ShareReport& share) {
     std::vector<State> states;
@@ -106,14 +114,7 @@ struct Killer {
 class SupervisorKiller : public Supervisor, public ::testing::WithParamInterface<Killer> {};
 
 TEST_P(SupervisorKiller, IsRejectedAndTuningGoesOn) {
-  const std::string hung = directory_ / "hung";
-  int asked = 0;
-  // Patience ends once the worker hangs and whatever it told before has been heard.
-  what_.limit_s = [&](const Problem&, const std::string&) {
-    if (!std::filesystem::exists(hung) || ++asked < 2) return 1e9;
-    std::filesystem::remove(hung);
-    return 0.0;
-  };
+  what_.limit_s = after_a_hang();
   const SupervisedReport report = run({{others_[1], GetParam().fault}}, others_[1]);
   const ShareReport& share = report.shares[0];
   EXPECT_EQ(states(share), kAllTuned);
@@ -161,6 +162,23 @@ TEST_F(Supervisor, FailsAProblemWhoseWorkerDiesWithNoCandidateOnTheDevice) {
   EXPECT_EQ(share.outcomes[0].status.message(),
             "the worker died of signal 11 (SIGSEGV) while no candidate was on the device");
   EXPECT_TRUE(stored_rejections(0).empty());
+}
+
+TEST_F(Supervisor, FailsAProblemWhoseWorkerHangsWithNoCandidateOnTheDevice) {
+  what_.idle_limit_s = after_a_hang();
+  const SupervisedReport report = run({{"floor", "hang"}});
+  const ShareReport& share = report.shares[0];
+  EXPECT_EQ(states(share), (std::vector<State>{State::kFailed, State::kTuned, State::kTuned}));
+  EXPECT_EQ(share.outcomes[0].status.message(),
+            "the worker hangs (silent for 0 s) while no candidate was on the device");
+  EXPECT_EQ(share.started, 2);
+  EXPECT_TRUE(stored_rejections(0).empty());
+}
+
+TEST_F(Supervisor, TriesOnceMoreWhereAWorkerHangsBeforeItsDeviceIsOpen) {
+  what_.idle_limit_s = after_a_hang();
+  EXPECT_EQ(states(run({{"start", "hang"}}).shares[0]), kAllTuned);
+  EXPECT_TRUE(noted("a worker process hangs (silent for 0 s) before it had opened its device"));
 }
 
 TEST_F(Supervisor, FailsAProblemThatLosesTheDeviceWithNoCandidateOnIt) {
@@ -349,6 +367,13 @@ TEST(SilenceLimit, IsHalfAMinuteAtLeastAndGrowsWithTheProblem) {
   EXPECT_LT(silence_limit_s(small, kDeviceA), 31);
   EXPECT_GT(silence_limit_s(large, kDeviceA), 300);
   EXPECT_GT(silence_limit_s(small, "host"), 10 * silence_limit_s(small, kDeviceA));
+}
+
+TEST(IdleLimit, LeavesCompilersMinutesOnAnyDeviceAndLongerOnTheHost) {
+  const Problem small = problem_of(4, 100);
+  EXPECT_GE(idle_limit_s(small, kDeviceA), 600);
+  EXPECT_GE(idle_limit_s(small, ""), 600) << "before its device is known";
+  EXPECT_GE(idle_limit_s(small, "host"), 3 * silence_limit_s(small, "host"));
 }
 
 }  // namespace
