@@ -141,6 +141,15 @@ INSTANTIATE_TEST_SUITE_P(
         Killer{"garbage", "the worker wrote what is no message (a worker's message: "},
         Killer{"lost", "the worker lost the device ("}));
 
+TEST_F(Supervisor, BlamesAGenericThatKillsInTheLastComparisonAndNotTheWinner) {
+  const std::string generic = to_string(generic_config());
+  const SupervisedReport report = run({{generic, "segv"}}, others_[1]);
+  EXPECT_EQ(states(report.shares[0]), kAllTuned);
+  EXPECT_EQ(to_string(report.shares[0].outcomes[0].record.config), others_[1]);
+  ASSERT_EQ(stored_rejections(0).size(), 1u);
+  EXPECT_EQ(stored_rejections(0)[0].config, generic);
+}
+
 TEST_F(Supervisor, GivesAProblemUpAfterThreeDeathsAndGoesOnWithTheRest) {
   const SupervisedReport report =
       run({{others_[0], "segv"}, {others_[1], "exit"}, {others_[2], "lost"}});

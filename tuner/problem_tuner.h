@@ -53,6 +53,7 @@ class ProblemTuner {
   void enter_finals();
   Status build_alone(std::size_t i);
   bool confirm(std::size_t i);
+  Status compare_in_full(std::size_t i);
   void conclude();
   Status why_none_stands() const;
   void record(const Search::Verdict& verdict);
@@ -64,7 +65,8 @@ class ProblemTuner {
 
   void reject(std::size_t i, const Status& why);
   void drop(std::size_t i, const Status& why);
-  void remember_rejection(std::size_t i, const Status& why);
+  void reject_generic(const Status& why);
+  void remember_rejection(const Config& config, const Status& why);
   bool end_with(TuneOutcome::State state, Status why);
   bool stopped() const { return settings_.stop && settings_.stop(); }
   bool time_is_up() const { return stopped() || (deadline_ > 0 && now() >= deadline_); }
