@@ -120,6 +120,20 @@ TEST_F(CliPrune, DropsADeviceClassWhenItIsNamed) {
   EXPECT_EQ(stored(), "4");
 }
 
+TEST_F(CliPrune, RefusesADeviceClassThatHasNoWinnerAndNamesThoseThatHave) {
+  EXPECT_EQ(prune("--device-class nope"), kExitUsage) << "no cache at all";
+  {
+    const OpenedStore opened = store();
+    ASSERT_TRUE(opened.store->put(winner(4)).ok());
+    ASSERT_TRUE(opened.store->put(winner(8, kOther)).ok());
+  }
+  EXPECT_EQ(prune(std::string("--device-class ") + kOther + ",nope"), kExitUsage);
+  EXPECT_EQ(report_["error"]["message"], std::string("--device-class: the cache has no winner of "
+                                                     "'nope'; it has those of ") +
+                                             kOther + ", " + kClass);
+  EXPECT_EQ(stored(), "8,4") << "by device class";
+}
+
 TEST_F(CliPrune, DryRunChangesNothing) {
   WinnerRecord changed = winner(8);
   changed.family_digest = "0123";

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <ostream>
+#include <set>
 
 namespace rowsmith {
 namespace {
@@ -57,6 +58,22 @@ std::string why_dropped(const CliArgs& args, const WinnerRecord& record) {
   return why_family_lost(record);
 }
 
+// Invalid argument where a class that was named has nothing in the cache: a slip, which would pass
+// for done.
+Status check_device_classes(const CliArgs& args, const std::vector<WinnerRecord>& records) {
+  std::set<std::string> classes;
+  for (const WinnerRecord& record : records) classes.insert(record.device_class);
+  std::string names;
+  for (const std::string& name : classes) names += (names.empty() ? "" : ", ") + name;
+  for (const std::string& name : args.device_classes) {
+    if (classes.count(name) > 0) continue;
+    return Status(Code::kInvalidArgument,
+                  "--device-class: the cache has no winner of '" + name + "'; " +
+                      (names.empty() ? "it has none at all" : "it has those of " + names));
+  }
+  return {};
+}
+
 // The winners are gone from the file once the store is closed.
 Status prune_winners(const CliArgs& args, const RuntimeOptions& options, Cli& cli, Pruned& pruned) {
   const OpenedStore opened = open_noting(options, cli);
@@ -65,6 +82,7 @@ Status prune_winners(const CliArgs& args, const RuntimeOptions& options, Cli& cl
   }
   const auto records = opened.store->list();
   if (!records.ok()) return records.status();
+  if (Status known = check_device_classes(args, *records); !known.ok()) return known;
   for (const WinnerRecord& record : *records) {
     if (cli.stop && cli.stop()) break;
     std::string why = why_dropped(args, record);
@@ -134,6 +152,8 @@ int run_prune(const CliArgs& args, Cli& cli) {
   if (!options->cache_dir.empty()) {
     const Status status = prune_cache(args, *options, cli, pruned);
     if (!status.ok()) return fail(args, cli, status);
+  } else if (const Status known = check_device_classes(args, {}); !known.ok()) {
+    return fail(args, cli, known);
   }
   if (args.json) {
     print_json(cli.out, pruned_json(args, pruned));
