@@ -3,42 +3,22 @@
 // `tune prune`: what goes, what stays, and that the disk has the space again.
 
 #include "cache/binary_store.h"
-#include "kernel_templates/catalog.h"
-#include "tuner/tune_cli.h"
-
-#include <rowsmith/text.h>
-#include <rowsmith/winner_store.h>
-
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <nlohmann/json.hpp>
-#include <sstream>
+#include "tests/support/cli_fixture.h"
 
 namespace rowsmith {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
-constexpr const char* kClass = "cuda-sm90-132sm-l2:62914560-bus6144-mem3201000";
 constexpr const char* kOther = "cuda-sm80-108sm-l2:41943040-bus5120-mem1215000";
 
-class CliPrune : public ::testing::Test {
+class CliPrune : public testing::CliFixture {
  protected:
-  CliPrune() {
-    std::string pattern = ::testing::TempDir() + "rowsmith-prune-XXXXXX";
-    cache_ = mkdtemp(pattern.data());
-  }
-  ~CliPrune() override { fs::remove_all(cache_); }
+  using json = nlohmann::json;
 
   int prune(const std::string& options = "") {
-    std::istringstream words("prune --json --cache " + cache_ + " " + options);
-    const std::vector<std::string> args{std::istream_iterator<std::string>(words), {}};
-    std::ostringstream out, err;
-    const int status = tune_cli(args, out, err, nullptr, "");
-    report_ = json::parse(out.str());
+    const int status = tune("prune --json --cache " + cache_ + " " + options);
+    report_ = CliFixture::json();
     return status;
   }
 
@@ -85,7 +65,7 @@ class CliPrune : public ::testing::Test {
     return fs::exists(cache_ + "/binaries/" + digest_of({std::to_string(i)}) + ".bin");
   }
 
-  std::string cache_;
+  const std::string cache_ = path("cache");
   json report_;
 };
 
