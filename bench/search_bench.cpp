@@ -7,7 +7,7 @@
 // 2026-11-30, g++ 12.2 -O3, one core at 2.0 GHz: choosing 20 ms, searching 0.28 ms.
 #include "kernel_templates/catalog.h"
 #include "tests/support/scripted_device.h"
-#include "tuner/build.h"
+#include "tuner/candidates.h"
 #include "tuner/search.h"
 
 #include <benchmark/benchmark.h>

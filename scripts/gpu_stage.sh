@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 build='build-gpu'
 stage=.gpu
-most_mib=40
+most_mib=56
 
 # shellcheck disable=SC2016  # $ORIGIN is the loader's
 # An RPATH, not a RUNPATH: it also serves the libraries that our libraries need.

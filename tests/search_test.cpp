@@ -31,8 +31,20 @@ class Bench {
     distort_ = std::move(distort);
     return *this;
   }
+  // Those that join once the search asks for more.
+  Bench& then(const std::vector<double>& times) {
+    further_ = times;
+    return *this;
+  }
   Bench& run(int most_samples = 1 << 20) {
     while (most_samples-- > 0 && search_.next().stage != Search::Stage::kDone) {
+      if (search_.next().stage == Search::Stage::kRefining) {
+        asked_at_.push_back(search_.screened());
+        times_.insert(times_.end(), further_.begin(), further_.end());
+        taken_.resize(times_.size());
+        search_.refine(further_.size());
+        continue;
+      }
       const std::size_t i = search_.next().candidate;
       const int nth = taken_[i]++;
       search_.report(distort_ ? distort_(i, nth, times_[i]) : times_[i]);
@@ -41,11 +53,14 @@ class Bench {
   }
   Search& search() { return search_; }
   int taken(std::size_t candidate) const { return taken_[candidate]; }
+  // How many were screened each time that it asked for more.
+  const std::vector<std::size_t>& asked_at() const { return asked_at_; }
   int all_taken() const { return std::accumulate(taken_.begin(), taken_.end(), 0); }
 
  private:
-  std::vector<double> times_;
+  std::vector<double> times_, further_;
   std::vector<int> taken_;
+  std::vector<std::size_t> asked_at_;
   Search search_;
   Distort distort_;
 };
@@ -269,6 +284,63 @@ TEST(Search, KeepsKeptCandidatesWhenItStartsAnew) {
   bench.run();
   EXPECT_EQ(bench.search().finalists(), (std::vector<std::size_t>{2, 3, 0}));
   EXPECT_NEAR(*bench.search().ratio(3, 2), 130.0 / 70, 1e-9);
+}
+
+SearchOptions refining(std::size_t after) {
+  SearchOptions options;
+  options.refine_after = after;
+  return options;
+}
+
+TEST(Search, AsksOnceForMoreAndTimesThemLikeTheOthers) {
+  Bench bench({100, 90, 80, 95}, 0, refining(3));
+  bench.then({70, 6000}).run();
+  EXPECT_EQ(bench.asked_at(), std::vector<std::size_t>{3});
+  EXPECT_EQ(bench.search().verdict()->winner, 4u);
+  EXPECT_EQ(bench.taken(5), 1);  // beyond the first cut
+  EXPECT_EQ(bench.search().screened(), 6u);
+}
+
+TEST(Search, GoesToTheFinalsWhereNoneJoin) {
+  Bench bench({100, 90, 80}, 0, refining(3));
+  EXPECT_EQ(bench.run().search().verdict()->winner, 2u);
+  EXPECT_EQ(bench.asked_at(), std::vector<std::size_t>{3});
+  EXPECT_TRUE(Bench({100, 90}, 0, refining(3)).run().asked_at().empty());
+}
+
+TEST(Search, TellsTheBestSoFarForOthersToBeNear) {
+  Bench bench({80, 75, 60, 70, 5000}, 0, refining(5));
+  bench.run(13);
+  ASSERT_EQ(bench.search().next().stage, Search::Stage::kRefining);
+  EXPECT_EQ(bench.search().best(2), (std::vector<std::size_t>{2, 3}));
+  EXPECT_EQ(bench.search().best(9), (std::vector<std::size_t>{2, 3, 1, 0}));
+  bench.search().reject(2);
+  EXPECT_EQ(bench.search().best(1), std::vector<std::size_t>{3});
+}
+
+TEST(Search, AsksThoughTheLastToBeScreenedFail) {
+  Bench bench({100, 90, 80}, 0, refining(3));
+  bench.run(6);
+  bench.search().reject(2);
+  EXPECT_EQ(bench.then({50}).run().search().verdict()->winner, 3u);
+}
+
+TEST(Search, ScreensThoseThatJoinedAnewAndAsksForNoMore) {
+  Bench bench({100, 90, 10}, 0, refining(2));
+  bench.then({70, 80}).run().search().reject(2);
+  bench.search().restart("");
+  bench.run();
+  EXPECT_EQ(bench.asked_at().size(), 1u);
+  EXPECT_EQ(bench.search().verdict()->winner, 3u);
+}
+
+TEST(Search, StoppedWhileItWaitsForMoreHasTheBestSoFar) {
+  Bench bench({100, 90, 80}, 0, refining(3));
+  bench.run(9);
+  ASSERT_EQ(bench.search().next().stage, Search::Stage::kRefining);
+  bench.search().stop();
+  EXPECT_EQ(bench.search().verdict()->winner, 2u);
+  EXPECT_EQ(bench.search().next().stage, Search::Stage::kDone);
 }
 
 // The events of a run, as "kind candidate [rule]".

@@ -8,7 +8,7 @@
 #include "tests/support/cache_fixture.h"
 #include "tests/support/scripted_device.h"
 #include "tests/support/scripted_worker.h"
-#include "tuner/build.h"
+#include "tuner/candidates.h"
 #include "tuner/effort.h"
 
 #include <set>

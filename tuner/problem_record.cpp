@@ -163,8 +163,8 @@ void ProblemTuner::explain(SearchEvent event) const {
   settings_.explain(event);
 }
 
-void ProblemTuner::explain_ranks() const {
-  for (std::size_t i = 0; i < chosen_.configs.size(); ++i) {
+void ProblemTuner::explain_ranks(std::size_t first) const {
+  for (std::size_t i = first; i < chosen_.configs.size(); ++i) {
     SearchEvent event;
     event.kind = SearchEvent::Kind::kRanked;
     event.candidate = i;

@@ -80,41 +80,6 @@ bool ProblemTuner::settled_before_search() {
   return false;
 }
 
-// The candidates, and generic to compare the winner with, begin to be compiled.
-void ProblemTuner::begin_builds(std::vector<Config> legal) {
-  const Problem& problem = outcome_.problem;
-  // What default_config would find by going through the space again.
-  const Config standard = legal.empty() ? generic_config() : legal.front();
-  if (!settings_.families.empty()) {
-    const auto wanted = [&](const Config& config) {
-      const auto& names = settings_.families;
-      return std::find(names.begin(), names.end(), config.family) != names.end();
-    };
-    legal.erase(std::stable_partition(legal.begin(), legal.end(), wanted), legal.end());
-  }
-  std::size_t most = plan_.candidates;
-  if (plan_.compile_s > 0) {
-    const double afforded = plan_.compile_s / compile_s(problem, facts_, standard);
-    most = std::clamp(static_cast<std::size_t>(afforded), most / 2, most);
-  }
-  neighbours_ = find_neighbours(session_, problem);
-  chosen_ = choose_candidates(legal, standard, most, neighbours_.configs());
-  candidates_.resize(chosen_.configs.size());
-  search_.emplace(plan_.search, candidates_.size(), chosen_.default_index, chosen_.kept);
-  if (settings_.explain) {
-    search_->on_event([this](SearchEvent event) { explain(std::move(event)); });
-  }
-  explain_ranks();
-  std::vector<Config> configs = chosen_.configs;
-  const Config generic = generic_config();
-  if (session_.modules->loaded(problem, generic) == nullptr) {
-    const auto found = std::find(configs.begin(), configs.end(), generic);
-    generic_ = static_cast<std::size_t>(found - configs.begin());
-    if (found == configs.end()) configs.push_back(generic);
-  }
-  builds_.emplace(session_, problem, std::move(configs), chosen_.default_index, threads_);
-}
-
 // Buffers, reference and floor, while candidates are compiled. False where the problem ended here.
 bool ProblemTuner::prepare() {
   using State = TuneOutcome::State;
@@ -203,7 +168,9 @@ void ProblemTuner::take_samples() {
     // The default is screened whatever the budget: without it there is nothing to serve.
     const bool first = step.candidate == chosen_.default_index && search_->screened() == 0;
     if (!first && time_is_up()) return search_->stop();
-    if (step.stage == Search::Stage::kFinals && !finals_begun_) {
+    if (step.stage == Search::Stage::kRefining) {
+      refine();
+    } else if (step.stage == Search::Stage::kFinals && !finals_begun_) {
       enter_finals();
     } else {
       take_sample(step);
@@ -239,7 +206,8 @@ void ProblemTuner::take_sample(const Search::Step& step) {
 // Before a time cuts others, its results must be right.
 void ProblemTuner::verify_leader() {
   while (!ended_ && search_->leader() && !candidates_[*search_->leader()].verified) {
-    const bool last = search_->next().stage != Search::Stage::kScreening;
+    const Search::Stage stage = search_->next().stage;
+    const bool last = stage == Search::Stage::kFinals || stage == Search::Stage::kDone;
     if (!verify(*search_->leader()) && last) return search_again("the fastest was dropped");
   }
 }
@@ -253,15 +221,6 @@ bool ProblemTuner::verify(std::size_t i) {
     if (!status.ok()) reject(i, status);
   }
   return candidate.verified;
-}
-
-Status ProblemTuner::take_build(std::size_t i) {
-  const BuiltCandidate built = builds_->take(i);
-  if (!built.status.ok()) return built.status;
-  candidates_[i].plan = make_plan(outcome_.problem, facts_, chosen_.configs[i], built.kernel);
-  candidates_[i].built = true;
-  explain_build(i);
-  return {};
 }
 
 bool ProblemTuner::spills(std::size_t i) const {
@@ -317,15 +276,6 @@ void ProblemTuner::enter_finals() {
     }
     if (!statuses[at].ok()) reject(i, statuses[at]);
   }
-}
-
-Status ProblemTuner::build_alone(std::size_t i) {
-  const Config& config = chosen_.configs[i];
-  Result<const Kernel*> kernel =
-      session_.modules->get(outcome_.problem, config, builds_->compiled_alone(i));
-  if (!kernel.ok()) return kernel.status();
-  candidates_[i].plan = make_plan(outcome_.problem, facts_, config, *kernel);
-  return {};
 }
 
 void ProblemTuner::conclude() {

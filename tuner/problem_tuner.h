@@ -6,6 +6,7 @@
 #pragma once
 
 #include "tuner/build.h"
+#include "tuner/candidates.h"
 #include "tuner/effort.h"
 #include "tuner/floor.h"
 #include "tuner/tune_problem.h"
@@ -27,6 +28,7 @@ class ProblemTuner {
  private:
   // A candidate, once it is built with its plan, and with its stopwatch while it is being timed.
   struct Candidate {
+    std::size_t build = 0;  // its place among the builds
     bool built = false;
     bool verified = false;
     LaunchPlan plan;
@@ -40,6 +42,7 @@ class ProblemTuner {
   bool measure_floor();
   void search_best();
   void take_samples();
+  void refine();
   void take_sample(const Search::Step& step);
   void verify_leader();
   bool verify(std::size_t i);
@@ -75,7 +78,7 @@ class ProblemTuner {
   void on_device(std::optional<std::size_t> i);
   void show_progress() const;
   void explain(SearchEvent event) const;
-  void explain_ranks() const;
+  void explain_ranks(std::size_t first) const;
   void explain_build(std::size_t i) const;
   void explain_verdict(const Search::Verdict& verdict) const;
 
@@ -90,6 +93,8 @@ class ProblemTuner {
   TuneOutcome outcome_;
   bool ended_ = false;
   Neighbours neighbours_;
+  std::vector<Config> ranked_;   // what may be tried
+  std::size_t places_near_ = 0;  // for those that join the search
   Candidates chosen_;
   std::optional<std::size_t> generic_;  // among the builds, unless it is loaded already
   std::optional<CandidateBuilds> builds_;

@@ -42,13 +42,14 @@ Search::Step Search::next() const {
   switch (stage_) {
     case Stage::kScreening: return {stage_, order_[position_]};
     case Stage::kFinals: return {stage_, turn()};
+    case Stage::kRefining:
     case Stage::kDone: break;
   }
-  return {};
+  return {stage_, 0};
 }
 
 void Search::report(double ns) {
-  assert(ns > 0 && stage_ != Stage::kDone);
+  assert(ns > 0 && (stage_ == Stage::kScreening || stage_ == Stage::kFinals));
   if (stage_ == Stage::kFinals) {
     candidates_[turn()].finals.push_back(ns);
     ++position_;
@@ -65,7 +66,7 @@ void Search::report(double ns) {
     end_screening_of_current();
   } else if (screened_whole(candidate)) {
     const double middle = median(candidate.screening);
-    if (!leader_ || middle < best()) leader_ = order_[position_];
+    if (!leader_ || middle < leading_ns()) leader_ = order_[position_];
     SearchEvent event;
     event.kind = SearchEvent::Kind::kScreened;
     event.candidate = order_[position_];
@@ -74,6 +75,15 @@ void Search::report(double ns) {
     tell(std::move(event));
     end_screening_of_current();
   }
+}
+
+void Search::refine(std::size_t count) {
+  assert(stage_ == Stage::kRefining);
+  options_.refine_after = SearchOptions::kNever;
+  for (std::size_t i = 0; i < count; ++i) order_.push_back(candidates_.size() + i);
+  candidates_.resize(candidates_.size() + count);
+  stage_ = Stage::kScreening;
+  settle_screening();
 }
 
 void Search::reject(std::size_t candidate) {
@@ -108,11 +118,12 @@ void Search::stop() {
 }
 
 std::size_t Search::screened() const {
-  return stage_ == Stage::kScreening ? position_ : order_.size();
+  const bool screening = stage_ == Stage::kScreening || stage_ == Stage::kRefining;
+  return screening ? position_ : order_.size();
 }
 
 std::optional<double> Search::best_ns() const {
-  double best = this->best();
+  double best = leading_ns();
   if (finals_count()) {
     best = 0;
     for (const std::size_t i : finalists_) {
@@ -151,7 +162,7 @@ bool Search::beyond_cut(const Candidate& candidate) const {
 
 double Search::limit(const Candidate& candidate) const {
   const bool wide = candidate.kept || candidate.screening.size() == 1;
-  return best() * (wide ? options_.first_cut : options_.screen_cut);
+  return leading_ns() * (wide ? options_.first_cut : options_.screen_cut);
 }
 
 bool Search::screened_whole(const Candidate& candidate) const {
@@ -162,11 +173,11 @@ void Search::find_leader() {
   leader_.reset();
   for (const std::size_t i : order_) {
     if (!stands(i) || !screened_whole(candidates_[i])) continue;
-    if (!leader_ || median(candidates_[i].screening) < best()) leader_ = i;
+    if (!leader_ || median(candidates_[i].screening) < leading_ns()) leader_ = i;
   }
 }
 
-double Search::best() const {
+double Search::leading_ns() const {
   return leader_ ? median(candidates_[*leader_].screening) : 0;
 }
 
@@ -177,20 +188,38 @@ void Search::end_screening_of_current() {
 
 void Search::settle_screening() {
   while (position_ < order_.size() && candidates_[order_[position_]].rejected) ++position_;
-  if (position_ == order_.size()) start_finals();
+  if (position_ >= options_.refine_after) {
+    stage_ = Stage::kRefining;
+  } else if (position_ == order_.size()) {
+    start_finals();
+  }
+}
+
+std::vector<std::size_t> Search::by_screening(std::vector<std::size_t> candidates) const {
+  std::stable_sort(candidates.begin(), candidates.end(), [&](std::size_t a, std::size_t b) {
+    return median(candidates_[a].screening) < median(candidates_[b].screening);
+  });
+  return candidates;
+}
+
+std::vector<std::size_t> Search::best(std::size_t count) const {
+  std::vector<std::size_t> screened;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (stands(i) && screened_whole(candidates_[i])) screened.push_back(i);
+  }
+  screened = by_screening(std::move(screened));
+  screened.resize(std::min(count, screened.size()));
+  return screened;
 }
 
 void Search::start_finals() {
-  std::vector<std::size_t> ranked;
+  std::vector<std::size_t> standing;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    if (i != default_index_ && stands(i)) ranked.push_back(i);
+    if (i != default_index_ && stands(i)) standing.push_back(i);
   }
-  std::stable_sort(ranked.begin(), ranked.end(), [&](std::size_t a, std::size_t b) {
-    return median(candidates_[a].screening) < median(candidates_[b].screening);
-  });
   std::size_t places = options_.finalists;
-  const double band = best() * options_.finalist_band;
-  for (const std::size_t i : ranked) {
+  const double band = leading_ns() * options_.finalist_band;
+  for (const std::size_t i : by_screening(std::move(standing))) {
     const double middle = median(candidates_[i].screening);
     const bool among_best = middle <= band && places > 0;
     if (among_best) --places;

@@ -3,10 +3,11 @@
 // Search: which candidate to time next, and which one has won. A state machine that owns no clock
 // and no device: it hands out steps and is told times, so that it runs the same on synthetic ones.
 //
-// Screening. Candidates come in the order of their rank, the default among them. Each gets a few
+// Screening. Candidates come in the order of their rank, the default first. Each gets a few
 // samples in a row; one far behind the best stops after its first, since a bad config costs up to
 // 70 times the best. The best is the smallest *median* of a candidate screened to the end, never a
-// single sample: one far-too-fast outlier must not cut everybody else.
+// single sample: one far-too-fast outlier must not cut everybody else. Once `refine_after`
+// candidates are screened the search asks for more of the best so far's kind; they come last.
 //
 // Finals. The best few, the default and those that are to be compared whatever their screening says
 // (winners of other S: what they cost here decides where they may serve) are timed in turn, round
@@ -23,6 +24,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,13 +34,15 @@
 namespace rowsmith {
 
 struct SearchOptions {
+  static constexpr auto kNever = std::numeric_limits<std::size_t>::max();
+  std::size_t refine_after = kNever;  // candidates screened
   std::size_t screen_samples = 3;
   double first_cut = 2.0;       // behind the best after one sample
   double screen_cut = 1.3;      // behind the best after any further one
   std::size_t finalists = 4;    // beside the default
   double finalist_band = 1.15;  // of the best in screening; the rest do not reach the finals
   std::size_t final_rounds = 15;
-  double margin = 0.01;    // differences up to here are ties, however sure
+  double margin = 0.005;   // differences up to here are ties, however sure
   double tie_band = 0.02;  // differences beyond here are none, however unsure
 };
 
@@ -52,15 +56,19 @@ class Search {
   // Is told every decision as it is taken, but for verdicts, which change nothing. May be empty.
   void on_event(std::function<void(SearchEvent)> sink) { sink_ = std::move(sink); }
 
-  enum class Stage { kScreening, kFinals, kDone };
+  // In kRefining the search waits for refine().
+  enum class Stage { kScreening, kRefining, kFinals, kDone };
   struct Step {
     Stage stage = Stage::kDone;
-    std::size_t candidate = 0;  // to take one sample of, unless done
+    std::size_t candidate = 0;  // to take one sample of, in screening and finals
   };
-  // The next sample to take. The same until report, reject or stop is called.
+  // The next sample to take. The same until refine, report, reject or stop is called.
   Step next() const;
   // The time of one call of the candidate that next() named, in ns. Requires a positive time.
   void report(double ns);
+  // Adds `count` candidates, maybe none, whose indices follow: they rank behind the others.
+  // Requires kRefining, which comes once at most.
+  void refine(std::size_t count);
   // The candidate failed: it is out, whatever its times.
   void reject(std::size_t candidate);
   // Takes a rejection back; before restart().
@@ -76,6 +84,9 @@ class Search {
   const std::vector<std::size_t>& finalists() const { return finalists_; }
   // Whose time the cuts are relative to: the best that was screened to the end and stands.
   std::optional<std::size_t> leader() const { return leader_; }
+  // The best `count` of those screened to the end that stand, or as many as there are, fastest
+  // first.
+  std::vector<std::size_t> best(std::size_t count) const;
   // Screened to the end, cut or rejected.
   std::size_t screened() const;
   // The time of the best so far, for progress: cheap at any time, unlike verdict(). nullopt before
@@ -112,7 +123,8 @@ class Search {
   void end_screening_of_current();
   bool screened_whole(const Candidate& candidate) const;
   void find_leader();
-  double best() const;  // the leader's screening median; 0 before the first
+  double leading_ns() const;  // the leader's screening median; 0 before the first
+  std::vector<std::size_t> by_screening(std::vector<std::size_t> candidates) const;
   void settle_screening();
   void start_finals();
   void settle_finals();

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which configs of a problem are tried, and their kernels.
+#include "tuner/problem_tuner.h"
+
+#include <algorithm>
+
+namespace rowsmith {
+namespace {
+
+// Whose neighbours join a search.
+constexpr std::size_t kRefined = 3;
+
+}  // namespace
+
+// The candidates, and generic to compare the winner with, begin to be compiled.
+void ProblemTuner::begin_builds(std::vector<Config> legal) {
+  const Problem& problem = outcome_.problem;
+  // What default_config would find by going through the space again.
+  const Config standard = legal.empty() ? generic_config() : legal.front();
+  if (!settings_.families.empty()) {
+    const auto wanted = [&](const Config& config) {
+      const auto& names = settings_.families;
+      return std::find(names.begin(), names.end(), config.family) != names.end();
+    };
+    legal.erase(std::stable_partition(legal.begin(), legal.end(), wanted), legal.end());
+  }
+  std::size_t most = plan_.candidates;
+  places_near_ = plan_.near;
+  if (plan_.compile_s > 0) {
+    const double all = static_cast<double>(most + places_near_);
+    const double afforded = plan_.compile_s / compile_s(problem, facts_, standard);
+    const double share = std::clamp(afforded / all, 0.5, 1.0);
+    most = static_cast<std::size_t>(share * static_cast<double>(most));
+    places_near_ = static_cast<std::size_t>(share * static_cast<double>(places_near_));
+  }
+  neighbours_ = find_neighbours(session_, problem);
+  chosen_ = choose_candidates(legal, standard, most, neighbours_.configs());
+  candidates_.resize(chosen_.configs.size());
+  for (std::size_t i = 0; i < candidates_.size(); ++i) candidates_[i].build = i;
+  SearchOptions options = plan_.search;
+  if (places_near_ > 0) options.refine_after = candidates_.size() - candidates_.size() / 4;
+  ranked_ = std::move(legal);
+  search_.emplace(options, candidates_.size(), chosen_.default_index, chosen_.kept);
+  if (settings_.explain) {
+    search_->on_event([this](SearchEvent event) { explain(std::move(event)); });
+  }
+  explain_ranks(0);
+  std::vector<Config> configs = chosen_.configs;
+  const Config generic = generic_config();
+  if (session_.modules->loaded(problem, generic) == nullptr) {
+    const auto found = std::find(configs.begin(), configs.end(), generic);
+    generic_ = static_cast<std::size_t>(found - configs.begin());
+    if (found == configs.end()) configs.push_back(generic);
+  }
+  builds_.emplace(session_, problem, configs, chosen_.default_index, threads_);
+}
+
+// The neighbours of the best so far join, while the last of the others are still being compiled.
+void ProblemTuner::refine() {
+  std::vector<Config> best;
+  for (const std::size_t i : search_->best(kRefined)) best.push_back(chosen_.configs[i]);
+  const std::vector<Config> further = choose_near(ranked_, chosen_.configs, best, places_near_);
+  const std::size_t before = candidates_.size();
+  std::size_t build = builds_->add(further);
+  for (const Config& config : further) {
+    chosen_.configs.push_back(config);
+    candidates_.emplace_back().build = build++;
+  }
+  explain_ranks(before);
+  search_->refine(further.size());
+}
+
+Status ProblemTuner::take_build(std::size_t i) {
+  const BuiltCandidate built = builds_->take(candidates_[i].build);
+  if (!built.status.ok()) return built.status;
+  candidates_[i].plan = make_plan(outcome_.problem, facts_, chosen_.configs[i], built.kernel);
+  candidates_[i].built = true;
+  explain_build(i);
+  return {};
+}
+
+Status ProblemTuner::build_alone(std::size_t i) {
+  const Config& config = chosen_.configs[i];
+  Result<const Kernel*> kernel = session_.modules->get(
+      outcome_.problem, config, builds_->compiled_alone(candidates_[i].build));
+  if (!kernel.ok()) return kernel.status();
+  candidates_[i].plan = make_plan(outcome_.problem, facts_, config, *kernel);
+  return {};
+}
+
+}  // namespace rowsmith
