@@ -31,6 +31,12 @@ SearchEvent without_figures() {
   return compiled;
 }
 
+SearchEvent cut_unscreened() {
+  SearchEvent cut = event(Kind::kCut, 3, Rule::kFinalistBand);
+  cut.samples = 0;
+  return cut;
+}
+
 struct Line {
   SearchEvent event;
   const char* text;
@@ -49,6 +55,11 @@ INSTANTIATE_TEST_SUITE_P(
         Line{without_figures(), "  compiled  #3   the device does not say what it costs"},
         Line{event(Kind::kDropped), "  dropped   #3   compile failed: no such thing"},
         Line{event(Kind::kScreened), "  screened  #3   median 61.2 us of 2 samples"},
+        Line{event(Kind::kRestored),
+             "  restored  #3   61.2 us by the screening of an earlier run, at the default's time "
+             "now"},
+        Line{cut_unscreened(),
+             "  cut       #3   61.2 us in an earlier run: a median beyond the finals' 50 us"},
         Line{event(Kind::kCut, 3, Rule::kLeastSample),
              "  cut       #3   61.2 us in 2 samples: every sample beyond 50 us"},
         Line{event(Kind::kCut, 3, Rule::kFinalistCount),
