@@ -35,6 +35,7 @@ TEST_F(CliHost, TunesEachProblemOnceAndKeepsIt) {
     EXPECT_GT(problem["median_ns"], 0);
     EXPECT_GT(problem["default_ns"], 0);
     EXPECT_GT(problem["candidates"], 0);
+    EXPECT_EQ(problem["restored"], 0);
     EXPECT_LE(problem["error_ratio"], 1.0);
     const std::string verdict = problem["verdict"];
     EXPECT_TRUE(verdict == "winner" || verdict == "tie" || verdict == "default") << verdict;

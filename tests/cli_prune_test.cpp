@@ -114,6 +114,36 @@ TEST_F(CliPrune, RefusesADeviceClassThatHasNoWinnerAndNamesThoseThatHave) {
   EXPECT_EQ(stored(), "8,4") << "by device class";
 }
 
+TEST_F(CliPrune, DropsScreeningsThatNoSearchCanTakeOver) {
+  const auto screening = [](std::int64_t rows, const std::string& device_class = kClass) {
+    const WinnerRecord like = winner(rows, device_class);
+    return Screening{device_class, like.problem,       to_string(like.config), 900,  "generic",
+                     1000,         like.family_digest, "nvrtc 13.0",           13000};
+  };
+  Screening gone = screening(4), changed = screening(8);
+  gone.config = "forgotten:threads=4";
+  changed.family_digest = "0123";
+  WinnerRecord whole = winner(16);
+  whole.evidence.effort = "thorough";
+  {
+    const OpenedStore opened = store();
+    ASSERT_TRUE(opened.store->put(whole).ok());
+    ASSERT_TRUE(
+        opened.store
+            ->put_screenings({gone, changed, screening(16), screening(32), screening(32, kOther)})
+            .ok());
+  }
+  ASSERT_EQ(prune("--dry-run"), kExitDone);
+  EXPECT_EQ(report_["screenings_dropped"], 3);
+  EXPECT_EQ(store().store->list_screenings()->size(), 5u);
+  ASSERT_EQ(prune(), kExitDone);
+  EXPECT_EQ(store().store->list_screenings()->size(), 2u);
+  ASSERT_EQ(prune(std::string("--device-class ") + kOther), kExitDone) << "a class without winners";
+  EXPECT_EQ(report_["screenings_dropped"], 1);
+  EXPECT_EQ(store().store->list_screenings()->size(), 1u);
+  EXPECT_EQ(stored(), "16");
+}
+
 TEST_F(CliPrune, DryRunChangesNothing) {
   WinnerRecord changed = winner(8);
   changed.family_digest = "0123";

@@ -150,6 +150,28 @@ TEST_F(Supervisor, BlamesAGenericThatKillsInTheLastComparisonAndNotTheWinner) {
   EXPECT_EQ(stored_rejections(0)[0].config, generic);
 }
 
+TEST_F(Supervisor, TheNextWorkerGoesOnWithTheSearchOfAllConfigs) {
+  what_.request.effort = Effort::kThorough;
+  what_.request.families = {"warp_rows"};
+  what_.shares = {{"0", {0}}};
+  DeviceFacts facts = testing::scripted_facts();
+  facts.l2_bytes = 0;
+  std::vector<std::string> configs;
+  for (const Config& config : legal_configs(what_.request.problems[0], facts)) {
+    if (config.family == "warp_rows") configs.push_back(to_string(config));
+  }
+  std::size_t restored = 0;
+  what_.progress = [&](std::size_t, const TuneProgress& progress) { restored = progress.restored; };
+  const SupervisedReport report = run({{configs.at(200), "segv"}}, configs.at(300));
+  const TuneOutcome& outcome = report.shares[0].outcomes[0];
+  ASSERT_EQ(outcome.state, State::kTuned) << outcome.status.to_string();
+  EXPECT_EQ(to_string(outcome.record.config), configs[300]);
+  EXPECT_GE(outcome.restored, 100u) << "all that the first worker had saved but the best";
+  EXPECT_EQ(restored, outcome.restored);
+  EXPECT_EQ(report.shares[0].started, 2);
+  EXPECT_TRUE(store_->list_screenings()->empty());
+}
+
 TEST_F(Supervisor, GivesAProblemUpAfterThreeDeathsAndGoesOnWithTheRest) {
   const SupervisedReport report =
       run({{others_[0], "segv"}, {others_[1], "exit"}, {others_[2], "lost"}});
@@ -335,54 +357,6 @@ TEST_F(Supervisor, TellsDecisionsAndThatADeathBeganThemAnew) {
   EXPECT_EQ(events.front().kind, Kind::kRanked);
   EXPECT_EQ(restarts, 1u);
   EXPECT_EQ(verdicts, 1u);
-}
-
-TuneRequest list_of(std::initializer_list<Problem> problems) {
-  TuneRequest request;
-  request.problems = problems;
-  return request;
-}
-
-TEST(ShareOut, DealsTheListToEqualDevicesAndAllOfItToEachOther) {
-  const Problem any = problem_of(4, 100);
-  const auto shares =
-      share_out({{"0", "H200"}, {"1", "L4"}, {"2", "H200"}}, list_of({any, any, any, any, any}));
-  ASSERT_EQ(shares.size(), 3u);
-  EXPECT_EQ(shares[0].device, "0");
-  EXPECT_EQ(shares[0].problems, (std::vector<std::size_t>{0, 2, 4}));
-  EXPECT_EQ(shares[1].problems, (std::vector<std::size_t>{0, 1, 2, 3, 4}));
-  EXPECT_EQ(shares[2].device, "2");
-  EXPECT_EQ(shares[2].problems, (std::vector<std::size_t>{1, 3}));
-}
-
-TEST(ShareOut, KeepsTheSOfAnHTogetherForBuckets) {
-  TuneRequest request = list_of({problem_of(1, 100), problem_of(1, 200), problem_of(1, 300),
-                                 problem_of(64, 100), problem_of(64, 200)});
-  request.buckets = true;
-  const auto shares = share_out({{"0", "H200"}, {"1", "H200"}}, request);
-  ASSERT_EQ(shares.size(), 2u);
-  EXPECT_EQ(shares[0].problems, (std::vector<std::size_t>{0, 2, 3}));
-  EXPECT_EQ(shares[1].problems, (std::vector<std::size_t>{1, 4}));
-}
-
-TEST(ShareOut, LeavesOutDevicesWithoutAProblem) {
-  EXPECT_EQ(share_out({{"0", "H200"}, {"1", "H200"}}, list_of({problem_of(4, 100)})).size(), 1u);
-  EXPECT_TRUE(share_out({{"host", ""}}, {}).empty());
-}
-
-TEST(SilenceLimit, IsHalfAMinuteAtLeastAndGrowsWithTheProblem) {
-  const Problem small = problem_of(4, 100), large = problem_of(1 << 20, 8192);
-  EXPECT_GE(silence_limit_s(small, kDeviceA), 30);
-  EXPECT_LT(silence_limit_s(small, kDeviceA), 31);
-  EXPECT_GT(silence_limit_s(large, kDeviceA), 300);
-  EXPECT_GT(silence_limit_s(small, "host"), 10 * silence_limit_s(small, kDeviceA));
-}
-
-TEST(IdleLimit, LeavesCompilersMinutesOnAnyDeviceAndLongerOnTheHost) {
-  const Problem small = problem_of(4, 100);
-  EXPECT_GE(idle_limit_s(small, kDeviceA), 600);
-  EXPECT_GE(idle_limit_s(small, ""), 600) << "before its device is known";
-  EXPECT_GE(idle_limit_s(small, "host"), 3 * silence_limit_s(small, "host"));
 }
 
 }  // namespace

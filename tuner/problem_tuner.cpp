@@ -44,6 +44,7 @@ TuneOutcome ProblemTuner::run() {
     if (!ended_) conclude();
     log().debug("{}: {:.3f} s to the first candidate, {:.3f} s of search, {:.3f} s to confirm",
                 to_string(outcome_.problem), ready - start, searched - ready, now() - searched);
+    outcome_.restored = search_->restored();
   }
   return std::move(outcome_);
 }
@@ -108,7 +109,9 @@ bool ProblemTuner::prepare() {
   verifier_ = std::move(*verifier);
   // A GPU's clock does not notice compilers; the host device's does.
   if (facts_.kind == "host") {
-    for (std::size_t i = 0; i < candidates_.size() && !time_is_up(); ++i) builds_->take(i);
+    for (const Candidate& candidate : candidates_) {
+      if (candidate.build && !time_is_up()) builds_->take(*candidate.build);
+    }
     if (generic_) builds_->compiled_alone(*generic_);
   }
   copies.wait();
@@ -154,6 +157,7 @@ void ProblemTuner::on_device(std::optional<std::size_t> i) {
 
 void ProblemTuner::search_best() {
   take_samples();
+  save_screenings();
   clocks_.read(*session_.device);
 }
 
@@ -199,6 +203,7 @@ void ProblemTuner::take_sample(const Search::Step& step) {
   if (step.stage == Search::Stage::kScreening &&
       (next.candidate != step.candidate || next.stage != step.stage)) {
     candidate.watch.reset();
+    keep_screening(step.candidate);
     verify_leader();
   }
 }
