@@ -24,8 +24,8 @@ mkdir -p "$stage/bin" "$stage/lib"
 mapfile -t programs < <(find "$build" -type f -executable -not -path '*/CMakeFiles/*' -not -path '*/consumer-work/*' \
   \( -name '*_test' -o -name '*_bench' -o -name tune -o -name quickstart \))
 cp "${programs[@]}" "$stage/bin"
-# The stand-in driver is looked for beside its test.
-find "$build/tests" -name 'libfake_driver.so' -exec cp {} "$stage/bin" \;
+# The stand-ins for driver and NVML are looked for beside their tests.
+find "$build/tests" -name 'libfake_*.so' -exec cp {} "$stage/bin" \;
 find "$build" -name 'librowsmith.so*' -exec cp -L {} "$stage/lib" \;
 
 # name => path of what the loader finds, less what the target has in its own, newer version.

@@ -41,7 +41,7 @@ TEST(ChooseCandidates, TakesTheBestOfEachKindBeforeTheRest) {
   const std::vector<Config> ranked = five_kinds();
   const std::vector<Config> expected{ranked[0], ranked[1],  ranked[4],
                                      ranked[8], ranked[12], ranked[16]};
-  EXPECT_EQ(choose_candidates(ranked, ranked[0], 6).configs, expected);
+  EXPECT_EQ(choose_candidates(ranked, ranked[0], 6).configs, expected);  // 1: by rank alone
   EXPECT_EQ(choose_candidates(ranked, ranked[0], 11).configs.size(), 11u);
 }
 

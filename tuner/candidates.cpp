@@ -63,6 +63,7 @@ Candidates choose_candidates(const std::vector<Config>& ranked, const Config& st
     if (keep || ranked[i] == standard) take(i);
   }
   fill(0, [&](const Config& config) { return families.count(config.family) == 0; });
+  fill(places - places / 4, [](const Config&) { return true; });
   fill(0, [&](const Config& config) { return kinds.count(kind_of(config)) == 0; });
   fill(0, [](const Config&) { return true; });
 

@@ -9,7 +9,7 @@ namespace rowsmith {
 namespace {
 
 // Whose neighbours join a search.
-constexpr std::size_t kRefined = 3;
+constexpr std::size_t kRefined = 2;
 
 }  // namespace
 
