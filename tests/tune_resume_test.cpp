@@ -163,6 +163,42 @@ TEST_F(TuneResume, BeginsAnewForAnotherDriverCompilerOrFamilyText) {
   }
 }
 
+TEST_F(TuneResume, BeginsAnewBesideAnotherDefault) {
+  tune_cut_after(100);
+  std::vector<Screening> changed = screenings();
+  for (Screening& screening : changed) screening.default_config = to_string(generic_config());
+  ASSERT_TRUE(session_.store->put_screenings(changed).ok());
+  reopen();
+  EXPECT_EQ(tune_with(thorough()).restored, 0u);
+}
+
+TEST_F(TuneResume, KeepsNoTimeOfAWrongCandidate) {
+  does(other(20), testing::Fault::kOffByOneColumn);
+  tune_cut_after(100);
+  EXPECT_EQ(screenings().size(), 98u);
+  for (const Screening& screening : screenings()) {
+    EXPECT_NE(screening.config, to_string(chosen_.configs[other(20)]));
+  }
+}
+
+TEST_F(TuneResume, TellsWhatIsRestored) {
+  tune_cut_after(100);
+  reopen();
+  std::size_t told = 0, ranked = 0;
+  TuneSettings all = thorough();
+  all.explain = [&](const SearchEvent& event) {
+    ranked += event.kind == SearchEvent::Kind::kRanked;
+    told += event.kind == SearchEvent::Kind::kRestored;
+    if (event.kind == SearchEvent::Kind::kRestored) {
+      EXPECT_DOUBLE_EQ(event.ns, 1e6);
+      EXPECT_EQ(event.config, to_string(chosen_.configs[event.candidate]));
+    }
+  };
+  EXPECT_EQ(tune_with(all).restored, told);
+  EXPECT_GT(told, 0u);
+  EXPECT_EQ(ranked, chosen_.configs.size());
+}
+
 TEST_F(TuneResume, AKilledProcessLosesOneBatchAtTheMost) {
   std::vector<Screening> left;
   TuneSettings all = thorough();
