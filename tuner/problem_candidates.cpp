@@ -28,7 +28,6 @@ void ProblemTuner::begin_builds(std::vector<Config> legal) {
   neighbours_ = find_neighbours(session_, problem);
   chosen_ = choose_candidates(legal, standard, room_for(plan_.candidates), neighbours_.configs());
   candidates_.resize(chosen_.configs.size());
-  for (std::size_t i = 0; i < candidates_.size(); ++i) candidates_[i].build = i;
   SearchOptions options = plan_.search;
   if (plan_.near > 0) options.refine_after = candidates_.size() - candidates_.size() / 4;
   ranked_ = std::move(legal);
@@ -37,14 +36,26 @@ void ProblemTuner::begin_builds(std::vector<Config> legal) {
     search_->on_event([this](SearchEvent event) { explain(std::move(event)); });
   }
   explain_ranks(0);
-  std::vector<Config> configs = chosen_.configs;
+  restore_screenings();
+  start_builds();
+}
+
+// Those that are restored are built when they reach the finals.
+void ProblemTuner::start_builds() {
+  const Problem& problem = outcome_.problem;
+  std::vector<Config> configs;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (search_->is_restored(i)) continue;
+    candidates_[i].build = configs.size();
+    configs.push_back(chosen_.configs[i]);
+  }
   const Config generic = generic_config();
   if (session_.modules->loaded(problem, generic) == nullptr) {
     const auto found = std::find(configs.begin(), configs.end(), generic);
     generic_ = static_cast<std::size_t>(found - configs.begin());
     if (found == configs.end()) configs.push_back(generic);
   }
-  builds_.emplace(session_, problem, configs, chosen_.default_index, threads_);
+  builds_.emplace(session_, problem, configs, *candidates_[chosen_.default_index].build, threads_);
 }
 
 // Of the seconds as large a share as of all places.
@@ -78,7 +89,8 @@ void ProblemTuner::refine() {
 }
 
 Status ProblemTuner::take_build(std::size_t i) {
-  const BuiltCandidate built = builds_->take(candidates_[i].build);
+  if (!candidates_[i].build) candidates_[i].build = builds_->add({chosen_.configs[i]});
+  const BuiltCandidate built = builds_->take(*candidates_[i].build);
   if (!built.status.ok()) return built.status;
   candidates_[i].plan = make_plan(outcome_.problem, facts_, chosen_.configs[i], built.kernel);
   candidates_[i].built = true;
@@ -88,8 +100,9 @@ Status ProblemTuner::take_build(std::size_t i) {
 
 Status ProblemTuner::build_alone(std::size_t i) {
   const Config& config = chosen_.configs[i];
+  const auto& build = candidates_[i].build;
   Result<const Kernel*> kernel = session_.modules->get(
-      outcome_.problem, config, builds_->compiled_alone(candidates_[i].build));
+      outcome_.problem, config, build ? builds_->compiled_alone(*build) : nullptr);
   if (!kernel.ok()) return kernel.status();
   candidates_[i].plan = make_plan(outcome_.problem, facts_, config, *kernel);
   return {};

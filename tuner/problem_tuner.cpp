@@ -5,7 +5,6 @@
 
 #include "runtime/killers.h"
 #include "runtime/log.h"
-#include "tuner/full_check.h"
 #include "tuner/parallel.h"
 
 #include <rowsmith/text.h>
@@ -45,6 +44,7 @@ TuneOutcome ProblemTuner::run() {
     if (!ended_) conclude();
     log().debug("{}: {:.3f} s to the first candidate, {:.3f} s of search, {:.3f} s to confirm",
                 to_string(outcome_.problem), ready - start, searched - ready, now() - searched);
+    outcome_.restored = search_->restored();
   }
   return std::move(outcome_);
 }
@@ -109,7 +109,9 @@ bool ProblemTuner::prepare() {
   verifier_ = std::move(*verifier);
   // A GPU's clock does not notice compilers; the host device's does.
   if (facts_.kind == "host") {
-    for (std::size_t i = 0; i < candidates_.size() && !time_is_up(); ++i) builds_->take(i);
+    for (const Candidate& candidate : candidates_) {
+      if (candidate.build && !time_is_up()) builds_->take(*candidate.build);
+    }
     if (generic_) builds_->compiled_alone(*generic_);
   }
   copies.wait();
@@ -155,6 +157,7 @@ void ProblemTuner::on_device(std::optional<std::size_t> i) {
 
 void ProblemTuner::search_best() {
   take_samples();
+  save_screenings();
   clocks_.read(*session_.device);
 }
 
@@ -200,6 +203,7 @@ void ProblemTuner::take_sample(const Search::Step& step) {
   if (step.stage == Search::Stage::kScreening &&
       (next.candidate != step.candidate || next.stage != step.stage)) {
     candidate.watch.reset();
+    keep_screening(step.candidate);
     verify_leader();
   }
 }
@@ -279,39 +283,6 @@ void ProblemTuner::enter_finals() {
   }
 }
 
-// The kernel that will be stored, once more by the reference, then in full beside generic.
-bool ProblemTuner::confirm(std::size_t i) {
-  Device& device = *session_.device;
-  on_device({});
-  Status status = build_alone(i);
-  on_device(i);
-  if (status.ok()) status = verifier_->check(candidates_[i].plan);
-  if (status.ok()) {
-    accuracy_ = verifier_->accuracy();
-    if (accuracy_.error_ratio > 1) {
-      status =
-          Status(Code::kAccuracyFailed, "error ratio " + std::to_string(accuracy_.error_ratio));
-    }
-  }
-  const Config generic = generic_config();
-  if (status.ok() && chosen_.configs[i].family != generic.family &&
-      !is_killer(outcome_.rejections, generic)) {
-    on_device({});
-    Result<const Kernel*> kernel = session_.modules->get(
-        outcome_.problem, generic, generic_ ? builds_->compiled_alone(*generic_) : nullptr);
-    if (!kernel.ok()) {
-      end_with(TuneOutcome::State::kFailed, kernel.status().with_context("generic, to compare"));
-      return false;
-    }
-    on_device(i);
-    status = compare_with_generic(device, candidates_[i].plan,
-                                  make_plan(outcome_.problem, facts_, generic, *kernel), *arena_,
-                                  plan_.compare_bytes, threads_, &compared_);
-  }
-  if (!status.ok()) reject(i, status);
-  return status.ok();
-}
-
 void ProblemTuner::conclude() {
   while (!ended_) {
     const std::optional<Search::Verdict> verdict = search_->verdict();
@@ -322,7 +293,7 @@ void ProblemTuner::conclude() {
     }
     explain_verdict(*verdict);
     if (confirm(verdict->winner)) {
-      for (const std::size_t i : spillers_) remember_rejection(i, why_dropped(i));
+      for (const std::size_t i : spillers_) remember_rejection(chosen_.configs[i], why_dropped(i));
       return record(*verdict);
     }
     if (!ended_ && !time_is_up()) search_again("the winner was dropped");

@@ -28,7 +28,7 @@ class ProblemTuner {
  private:
   // A candidate, once it is built with its plan, and with its stopwatch while it is being timed.
   struct Candidate {
-    std::size_t build = 0;  // its place among the builds
+    std::optional<std::size_t> build;  // its place among the builds; restored ones have none
     bool built = false;
     bool verified = false;
     LaunchPlan plan;
@@ -37,6 +37,12 @@ class ProblemTuner {
 
   bool settled_before_search();
   void begin_builds(std::vector<Config> legal);
+  void start_builds();
+  bool keeps_screenings() const { return settings_.effort == Effort::kThorough; }
+  void restore_screenings();
+  void keep_screening(std::size_t i);
+  void save_screenings();
+  void end_screenings();
   bool prepare();
   bool settle_clocks();
   bool measure_floor();
@@ -57,6 +63,7 @@ class ProblemTuner {
   void enter_finals();
   Status build_alone(std::size_t i);
   bool confirm(std::size_t i);
+  Status compare_in_full(std::size_t i);
   void conclude();
   Status why_none_stands() const;
   void record(const Search::Verdict& verdict);
@@ -68,7 +75,8 @@ class ProblemTuner {
 
   void reject(std::size_t i, const Status& why);
   void drop(std::size_t i, const Status& why);
-  void remember_rejection(std::size_t i, const Status& why);
+  void reject_generic(const Status& why);
+  void remember_rejection(const Config& config, const Status& why);
   bool end_with(TuneOutcome::State state, Status why);
   bool stopped() const { return settings_.stop && settings_.stop(); }
   bool time_is_up() const { return stopped() || (deadline_ > 0 && now() >= deadline_); }
@@ -101,6 +109,8 @@ class ProblemTuner {
   std::optional<Arena> arena_;
   std::optional<Verifier> verifier_;
   std::optional<Search> search_;
+  std::vector<Screening> unsaved_;  // screened, and not yet in the store
+  double saved_s_ = 0;              // when the store last took some
   std::int64_t floor_ns_ = 0;
   ClockWatch clocks_;
   bool finals_begun_ = false;

@@ -38,6 +38,36 @@ Search::Search(const SearchOptions& options, std::size_t count, std::size_t defa
               order_.begin() + static_cast<std::ptrdiff_t>(default_index) + 1);
 }
 
+void Search::restore(const std::vector<Earlier>& known) {
+  std::vector<Earlier> usable;
+  for (const Earlier& it : known) {
+    assert(it.ratio > 0);
+    if (it.candidate != default_index_ && !candidates_[it.candidate].kept) usable.push_back(it);
+  }
+  std::stable_sort(usable.begin(), usable.end(),
+                   [](const Earlier& a, const Earlier& b) { return a.ratio < b.ratio; });
+  best_known_ = std::min(options_.finalists, usable.size());
+  restored_ = usable.size() - best_known_;
+  std::vector<std::size_t> best;
+  for (std::size_t at = 0; at < usable.size(); ++at) {
+    Candidate& candidate = candidates_[usable[at].candidate];
+    candidate.earlier_ratio = usable[at].ratio;
+    candidate.restored = at >= best_known_;
+    if (!candidate.restored) best.push_back(usable[at].candidate);
+  }
+  std::erase_if(order_, [&](std::size_t i) { return candidates_[i].earlier_ratio > 0; });
+  order_.insert(order_.begin() + 1, best.begin(), best.end());
+}
+
+// Nothing can be compared with what earlier runs knew: all are to be screened.
+void Search::forget_earlier() {
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (candidates_[i].restored) order_.push_back(i);
+    candidates_[i].restored = false;
+  }
+  restored_ = 0;
+}
+
 Search::Step Search::next() const {
   switch (stage_) {
     case Stage::kScreening: return {stage_, order_[position_]};
@@ -73,6 +103,7 @@ void Search::report(double ns) {
     event.samples = candidate.screening.size();
     event.ns = middle;
     tell(std::move(event));
+    if (order_[position_] == default_index_) tell_restored();
     end_screening_of_current();
   }
 }
@@ -95,7 +126,9 @@ void Search::reject(std::size_t candidate) {
 
 void Search::restart(std::string why) {
   for (Candidate& candidate : candidates_) {
-    candidate = Candidate{{}, {}, candidate.kept, candidate.rejected, false};
+    candidate.screening.clear();
+    candidate.finals.clear();
+    candidate.out = false;
   }
   stage_ = Stage::kScreening;
   position_ = round_ = 0;
@@ -119,7 +152,17 @@ void Search::stop() {
 
 std::size_t Search::screened() const {
   const bool screening = stage_ == Stage::kScreening || stage_ == Stage::kRefining;
-  return screening ? position_ : order_.size();
+  return (screening ? position_ : order_.size()) + restored();
+}
+
+std::size_t Search::restored() const {
+  return default_is_timed() ? restored_ : 0;
+}
+
+bool Search::has_caught_up() const {
+  const auto begin = order_.begin() + 1;
+  return std::all_of(begin, begin + static_cast<std::ptrdiff_t>(best_known_),
+                     [&](std::size_t i) { return !stands(i) || screened_whole(candidates_[i]); });
 }
 
 std::optional<double> Search::best_ns() const {
@@ -177,6 +220,12 @@ void Search::find_leader() {
   }
 }
 
+double Search::screening_ns(const Candidate& candidate) const {
+  return candidate.restored
+             ? candidate.earlier_ratio * median(candidates_[default_index_].screening)
+             : median(candidate.screening);
+}
+
 double Search::leading_ns() const {
   return leader_ ? median(candidates_[*leader_].screening) : 0;
 }
@@ -187,6 +236,7 @@ void Search::end_screening_of_current() {
 }
 
 void Search::settle_screening() {
+  if (candidates_[default_index_].rejected && !default_is_timed()) forget_earlier();
   while (position_ < order_.size() && candidates_[order_[position_]].rejected) ++position_;
   if (position_ >= options_.refine_after) {
     stage_ = Stage::kRefining;
@@ -197,7 +247,7 @@ void Search::settle_screening() {
 
 std::vector<std::size_t> Search::by_screening(std::vector<std::size_t> candidates) const {
   std::stable_sort(candidates.begin(), candidates.end(), [&](std::size_t a, std::size_t b) {
-    return median(candidates_[a].screening) < median(candidates_[b].screening);
+    return screening_ns(candidates_[a]) < screening_ns(candidates_[b]);
   });
   return candidates;
 }
@@ -220,7 +270,7 @@ void Search::start_finals() {
   std::size_t places = options_.finalists;
   const double band = leading_ns() * options_.finalist_band;
   for (const std::size_t i : by_screening(std::move(standing))) {
-    const double middle = median(candidates_[i].screening);
+    const double middle = screening_ns(candidates_[i]);
     const bool among_best = middle <= band && places > 0;
     if (among_best) --places;
     if (among_best || candidates_[i].kept) {
@@ -292,7 +342,7 @@ std::vector<std::size_t> Search::contenders() const {
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     if (!stands(i) || samples(i).empty()) continue;
     standing.push_back(i);
-    if (screened_whole(candidates_[i])) complete.push_back(i);
+    if (screened_whole(candidates_[i]) || candidates_[i].restored) complete.push_back(i);
   }
   return complete.empty() ? standing : complete;
 }

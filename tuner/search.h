@@ -9,6 +9,11 @@
 // single sample: one far-too-fast outlier must not cut everybody else. Once `refine_after`
 // candidates are screened the search asks for more of the best so far's kind; they come last.
 //
+// Earlier runs. Of a candidate that a search before this one screened, its time over the default's
+// may be given. The best few of these are screened anew, right after the default, so that what
+// stands when the time is up was timed in this run. The others are restored: that ratio, times the
+// default's of this run, decides whether they reach the finals, and nothing else.
+//
 // Finals. The best few, the default and those that are to be compared whatever their screening says
 // (winners of other S: what they cost here decides where they may serve) are timed in turn, round
 // after round, the order reversed every other round, so that drift of the clock falls on all alike;
@@ -53,6 +58,15 @@ class Search {
   Search(const SearchOptions& options, std::size_t count, std::size_t default_index,
          const std::vector<std::size_t>& kept = {});
 
+  // A candidate's time over the default's, both by the screening of an earlier run.
+  struct Earlier {
+    std::size_t candidate = 0;
+    double ratio = 1;
+  };
+  // Before the first step, once. Without effect for the default and for those in `kept`; all is
+  // forgotten where the default fails. Requires ratios above 0, one a candidate.
+  void restore(const std::vector<Earlier>& known);
+
   // Is told every decision as it is taken, but for verdicts, which change nothing. May be empty.
   void on_event(std::function<void(SearchEvent)> sink) { sink_ = std::move(sink); }
 
@@ -87,8 +101,13 @@ class Search {
   // The best `count` of those screened to the end that stand, or as many as there are, fastest
   // first.
   std::vector<std::size_t> best(std::size_t count) const;
-  // Screened to the end, cut or rejected.
+  // Screened to the end, cut, rejected or restored.
   std::size_t screened() const;
+  bool is_restored(std::size_t candidate) const { return candidates_[candidate].restored; }
+  // How many are; 0 before the default has its time.
+  std::size_t restored() const;
+  // Whether the best of an earlier run are screened: until then this one knows less than that.
+  bool has_caught_up() const;
   // The time of the best so far, for progress: cheap at any time, unlike verdict(). nullopt before
   // the first candidate is screened to the end.
   std::optional<double> best_ns() const;
@@ -117,9 +136,15 @@ class Search {
     bool kept = false;
     bool rejected = false;
     bool out = false;  // cut, or dropped from the finals
+    bool restored = false;
+    double earlier_ratio = 0;  // to the default; 0 = not known
   };
   bool stands(std::size_t candidate) const;
   bool beyond_cut(const Candidate& candidate) const;
+  bool default_is_timed() const { return screened_whole(candidates_[default_index_]); }
+  void forget_earlier();
+  // The median, or what an earlier run makes expected.
+  double screening_ns(const Candidate& candidate) const;
   void end_screening_of_current();
   bool screened_whole(const Candidate& candidate) const;
   void find_leader();
@@ -138,6 +163,7 @@ class Search {
   double limit(const Candidate& candidate) const;
 
   void tell(SearchEvent event) const;
+  void tell_restored() const;
   void tell_cut(std::size_t candidate, SearchEvent::Rule rule, double ns, double limit_ns) const;
   void tell_finals() const;
   void tell_round(std::size_t leader) const;
@@ -148,7 +174,9 @@ class Search {
   std::size_t default_index_;
   Stage stage_ = Stage::kScreening;
   bool stopped_ = false;
-  std::vector<std::size_t> order_;  // of the screening: the default first
+  std::vector<std::size_t> order_;  // of the screening: the default, the best known, the rest
+  std::size_t best_known_ = 0;      // by earlier runs, in order_
+  std::size_t restored_ = 0;        // not in order_
   std::size_t position_ = 0;        // in order_, then in finalists_
   std::size_t round_ = 0;
   std::optional<std::size_t> leader_;
