@@ -26,7 +26,7 @@ class TuneResume : public TuneTest {
     std::vector<Config> legal = legal_configs(problem_, device_->facts());
     const Config standard = legal.front();
     std::erase_if(legal, [](const Config& config) { return config.family != kFamily; });
-    chosen_ = choose_candidates(legal, standard, legal.size());
+    chosen_ = choose_candidates(legal, standard, {legal.size()});
     takes(other(20), 600);
     takes(other(150), 590);
     takes(other(200), 595);
