@@ -7,7 +7,7 @@
 // 2026-11-30, g++ 12.2 -O3, one core at 2.0 GHz: choosing 20 ms, searching 0.28 ms.
 #include "kernel_templates/catalog.h"
 #include "tests/support/scripted_device.h"
-#include "tuner/build.h"
+#include "tuner/candidates.h"
 #include "tuner/search.h"
 
 #include <benchmark/benchmark.h>
@@ -35,7 +35,8 @@ void Choose(benchmark::State& state) {
   const DeviceFacts facts = testing::scripted_facts();
   for (auto _ : state) {
     const auto legal = legal_configs(problem, facts);
-    benchmark::DoNotOptimize(choose_candidates(legal, default_config(problem, facts), kCandidates));
+    benchmark::DoNotOptimize(
+        choose_candidates(legal, default_config(problem, facts), {kCandidates}));
   }
 }
 BENCHMARK(Choose)->Unit(benchmark::kMillisecond);

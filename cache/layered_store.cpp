@@ -97,6 +97,26 @@ class LayeredStore final : public WinnerStore {
     return result;
   }
 
+  // Times of the user's own runs alone.
+  Status put_screenings(const std::vector<Screening>& screenings) override {
+    return write([&](WinnerStore& layer) { return layer.put_screenings(screenings); });
+  }
+
+  Result<std::vector<Screening>> find_screenings(const std::string& device_class,
+                                                 const Problem& problem) override {
+    return of_own([&](WinnerStore& layer) { return layer.find_screenings(device_class, problem); });
+  }
+
+  Result<std::vector<Screening>> list_screenings() override {
+    return of_own([](WinnerStore& layer) { return layer.list_screenings(); });
+  }
+
+  Status erase_screenings(const std::vector<Screening>& screenings) override {
+    Status status = overlay_->erase_screenings(screenings);
+    if (!layers_.own_read_only) status = layers_.own->erase_screenings(screenings);
+    return status;
+  }
+
   Status add_misses(const std::string& device_class, const Problem& problem,
                     std::int64_t calls) override {
     return write(
@@ -131,6 +151,17 @@ class LayeredStore final : public WinnerStore {
     if (status.ok() || code == Code::kInvalidArgument || code == Code::kCacheDamaged) return status;
     Status kept = body(*overlay_);
     return kept.ok() ? status.with_context("kept in memory for this process only") : kept;
+  }
+
+  // What memory holds, then what the own layer does unless it is only read: a search that cannot be
+  // written down is not gone on with either.
+  template <typename List>
+  Result<std::vector<Screening>> of_own(List&& list) {
+    auto screenings = list(*overlay_);
+    if (layers_.own_read_only || !screenings.ok()) return screenings;
+    auto own = list(*layers_.own);
+    if (own.ok()) screenings->insert(screenings->end(), own->begin(), own->end());
+    return own.ok() ? screenings : own;
   }
 
   // The nearest record of each key, in key order, from the layers' lists.

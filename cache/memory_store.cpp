@@ -57,6 +57,10 @@ class MemoryStore final : public WinnerStore {
     if (!why.empty()) return invalid("the winner", record.problem, why);
     const std::lock_guard lock(mutex_);
     winners_[key_of(record)] = normalised(record);
+    if (ends_screening(record)) {
+      const auto [first, last] = screenings_of(key_of(record));
+      screenings_.erase(first, last);
+    }
     return {};
   }
 
@@ -88,7 +92,7 @@ class MemoryStore final : public WinnerStore {
     const std::string why = why_unstorable(rejection.device_class, rejection.problem);
     if (!why.empty()) return invalid("the rejection", rejection.problem, why);
     const std::lock_guard lock(mutex_);
-    const RejectionKey key{{rejection.device_class, rejection.problem}, rejection.config};
+    const ConfigKey key{{rejection.device_class, rejection.problem}, rejection.config};
     const auto [held, added] = rejections_.insert_or_assign(key, rejection);
     held->second.reason = shortened_reason(rejection.reason);
     if (added) rejection_age_.push_back(key);
@@ -109,6 +113,39 @@ class MemoryStore final : public WinnerStore {
       rejections.push_back(it->second);
     }
     return rejections;
+  }
+
+  Status put_screenings(const std::vector<Screening>& screenings) override {
+    for (const Screening& it : screenings) {
+      const std::string why = why_unstorable(it);
+      if (!why.empty()) return invalid("the screening", it.problem, why);
+    }
+    const std::lock_guard lock(mutex_);
+    for (const Screening& it : screenings) screenings_[config_key(it)] = it;
+    while (screenings_.size() > kMaxScreenings) screenings_.erase(screenings_.begin());
+    return {};
+  }
+
+  Result<std::vector<Screening>> find_screenings(const std::string& device_class,
+                                                 const Problem& problem) override {
+    const std::lock_guard lock(mutex_);
+    const auto [first, last] = screenings_of({device_class, problem});
+    std::vector<Screening> found;
+    for (auto it = first; it != last; ++it) found.push_back(it->second);
+    return found;
+  }
+
+  Result<std::vector<Screening>> list_screenings() override {
+    const std::lock_guard lock(mutex_);
+    std::vector<Screening> found;
+    for (const auto& [key, screening] : screenings_) found.push_back(screening);
+    return found;
+  }
+
+  Status erase_screenings(const std::vector<Screening>& screenings) override {
+    const std::lock_guard lock(mutex_);
+    for (const Screening& it : screenings) screenings_.erase(config_key(it));
+    return {};
   }
 
   Status add_misses(const std::string& device_class, const Problem& problem,
@@ -138,12 +175,24 @@ class MemoryStore final : public WinnerStore {
   std::string location() const override { return "memory"; }
 
  private:
-  using RejectionKey = std::pair<RecordKey, std::string>;  // and config
+  using ConfigKey = std::pair<RecordKey, std::string>;  // and config
+  using Screenings = std::map<ConfigKey, Screening>;
+
+  static ConfigKey config_key(const Screening& it) {
+    return {{it.device_class, it.problem}, it.config};
+  }
+  std::pair<Screenings::iterator, Screenings::iterator> screenings_of(const RecordKey& key) {
+    const auto first = screenings_.lower_bound({key, ""});
+    const auto last = std::find_if(first, screenings_.end(),
+                                   [&](const auto& it) { return key < it.first.first; });
+    return {first, last};
+  }
 
   std::mutex mutex_;
   std::map<RecordKey, WinnerRecord> winners_;
-  std::map<RejectionKey, Rejection> rejections_;
-  std::deque<RejectionKey> rejection_age_;  // oldest first
+  std::map<ConfigKey, Rejection> rejections_;
+  std::deque<ConfigKey> rejection_age_;  // oldest first
+  Screenings screenings_;
   std::map<RecordKey, std::int64_t> misses_;
 };
 

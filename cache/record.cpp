@@ -51,6 +51,21 @@ std::string why_unstorable(const std::string& device_class, const Problem& probl
   return {};
 }
 
+std::string why_unstorable(const Screening& screening) {
+  std::string why = why_unstorable(screening.device_class, screening.problem);
+  if (!why.empty()) return why;
+  if (screening.median_ns <= 0 || screening.default_ns <= 0) return "it has no time";
+  for (const std::string* text : {&screening.config, &screening.default_config,
+                                  &screening.family_digest, &screening.compiler}) {
+    if (!is_plain_text(*text)) return "it is not text";
+  }
+  return {};
+}
+
+bool ends_screening(const WinnerRecord& record) {
+  return !record.evidence.cut && effort_rank(record.evidence.effort) == 3;
+}
+
 std::string why_unstorable(const WinnerRecord& record) {
   std::string why = why_unstorable(record.device_class, record.problem);
   if (!why.empty()) return why;

@@ -15,6 +15,7 @@ namespace rowsmith {
 // and the oldest rejections go. Winners have no bound here: people prune them.
 inline constexpr std::size_t kMaxMisses = 10000;
 inline constexpr std::size_t kMaxRejections = 20000;
+inline constexpr std::size_t kMaxScreenings = 50000;  // the oldest go
 // A compiler's log is cut here; its first lines say what is wrong.
 inline constexpr std::size_t kMaxReasonBytes = 2000;
 
@@ -29,6 +30,9 @@ RecordKey key_of(const WinnerRecord& record);
 
 // Empty, or why such a key cannot be stored and found again.
 std::string why_unstorable(const std::string& device_class, const Problem& problem);
+std::string why_unstorable(const Screening& screening);
+// Whether storing the record makes its problem's screenings needless.
+bool ends_screening(const WinnerRecord& record);
 // Empty, or why the record cannot be stored: its key, no time, a config that does not survive text.
 std::string why_unstorable(const WinnerRecord& record);
 

@@ -62,6 +62,26 @@ CREATE TABLE misses (
 );
 )sql";
 
+constexpr const char* kVersion2 = R"sql(
+CREATE TABLE screenings (
+  device_class TEXT NOT NULL,
+  op TEXT NOT NULL,
+  dtype_in TEXT NOT NULL,
+  dtype_out TEXT NOT NULL,
+  cols INTEGER NOT NULL,
+  layout TEXT NOT NULL,
+  rows INTEGER NOT NULL,
+  config TEXT NOT NULL,
+  median_ns INTEGER NOT NULL,
+  default_config TEXT NOT NULL,
+  default_ns INTEGER NOT NULL,
+  family_digest TEXT NOT NULL,
+  compiler TEXT NOT NULL,
+  driver_version INTEGER NOT NULL,
+  PRIMARY KEY (device_class, op, dtype_in, dtype_out, cols, layout, rows, config)
+);
+)sql";
+
 struct Found {
   bool empty = false;
   std::int64_t version = 0;
@@ -88,8 +108,10 @@ Status newer(const Database& database, std::int64_t version, int known) {
 }
 
 // A version number alone does not make tables; a file without them is as good as damaged.
-Status check_tables(Database& database) {
-  for (const char* table : {"devices", "winners", "rejections", "misses"}) {
+Status check_tables(Database& database, std::int64_t version) {
+  std::vector<const char*> tables = {"devices", "winners", "rejections", "misses"};
+  if (version >= 2) tables.push_back("screenings");
+  for (const char* table : tables) {
     const auto probe = database.integer(std::string("SELECT 1 FROM ") + table + " LIMIT 1");
     if (!probe.ok()) return probe.status();
   }
@@ -99,7 +121,7 @@ Status check_tables(Database& database) {
 }  // namespace
 
 const std::vector<Migration>& migrations() {
-  static const std::vector<Migration> steps = {{1, kVersion1}};
+  static const std::vector<Migration> steps = {{1, kVersion1}, {2, kVersion2}};
   return steps;
 }
 
@@ -107,7 +129,7 @@ Status ensure_schema(Database& database, const std::vector<Migration>& steps) {
   const int current = steps.back().version;
   auto found = inspect(database);
   if (!found.ok()) return found.status();
-  if (found->version == current && !found->empty) return check_tables(database);
+  if (found->version == current && !found->empty) return check_tables(database, current);
   if (found->version > current) return newer(database, found->version, current);
   return database.write([&]() -> Status {
     // Again, under the lock: another process may have done it meanwhile.
@@ -133,13 +155,13 @@ Status check_schema(Database& database) {
   const auto found = inspect(database);
   if (!found.ok()) return found.status();
   if (found->version > current) return newer(database, found->version, current);
-  if (found->version < current || found->empty) {
+  if (found->version < kOldestRead || found->empty) {
     return {Code::kUnsupported, database.path() + ": its schema version " +
                                     std::to_string(found->version) + " is older than " +
-                                    std::to_string(current) +
+                                    std::to_string(kOldestRead) +
                                     " and cannot be brought up to date without writing"};
   }
-  return check_tables(database);
+  return check_tables(database, found->version);
 }
 
 }  // namespace rowsmith

@@ -28,6 +28,10 @@ const std::string kWinner =
     "SELECT device_class, dtype_in, dtype_out, cols, layout, rows, config, family_digest, evidence"
     " FROM winners";
 
+const std::string kScreening =
+    "SELECT device_class, dtype_in, dtype_out, cols, layout, rows, config, median_ns,"
+    " default_config, default_ns, family_digest, compiler, driver_version FROM screenings";
+
 Values key_values(const std::string& device_class, const Problem& problem) {
   return {device_class, to_string(problem.in),     to_string(problem.out),
           problem.cols, to_string(problem.layout), problem.rows};
@@ -95,7 +99,12 @@ class SqliteStore final : public WinnerStore {
   Status put(const WinnerRecord& record) override {
     if (Status status = check(why_unstorable(record), record.problem); !status.ok()) return status;
     const WinnerRecord stored = normalised(record);
-    return write([&](Database& database) { return replace(database, stored); });
+    return write([&](Database& database) {
+      Status status = replace(database, stored);
+      if (!status.ok() || !ends_screening(stored)) return status;
+      return database.run("DELETE FROM screenings" + kWhereKey,
+                          key_values(stored.device_class, stored.problem));
+    });
   }
 
   Result<bool> merge(const WinnerRecord& record) override {
@@ -162,6 +171,49 @@ class SqliteStore final : public WinnerStore {
     });
     if (!status.ok()) return status;
     return rejections;
+  }
+
+  Status put_screenings(const std::vector<Screening>& screenings) override {
+    for (const Screening& it : screenings) {
+      if (Status status = check(why_unstorable(it), it.problem); !status.ok()) return status;
+    }
+    if (screenings.empty()) return {};
+    return write([&](Database& database) {
+      Status status;
+      for (auto it = screenings.begin(); it != screenings.end() && status.ok(); ++it) {
+        Values values = key_values(it->device_class, it->problem);
+        values.insert(values.end(),
+                      {it->config, it->median_ns, it->default_config, it->default_ns,
+                       it->family_digest, it->compiler, std::int64_t{it->driver_version}});
+        status = database.run(
+            "INSERT OR REPLACE INTO screenings (" + kKey +
+                ", config, median_ns, default_config, default_ns, family_digest, compiler,"
+                " driver_version)"
+                " VALUES (?1, 'softmax', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+            values);
+      }
+      return status.ok() ? drop_surplus(database, "screenings", "rowid", kMaxScreenings) : status;
+    });
+  }
+
+  Result<std::vector<Screening>> find_screenings(const std::string& device_class,
+                                                 const Problem& problem) override {
+    return screenings(kScreening + kWhereKey + " ORDER BY config",
+                      key_values(device_class, problem));
+  }
+
+  Result<std::vector<Screening>> list_screenings() override { return screenings(kScreening, {}); }
+
+  Status erase_screenings(const std::vector<Screening>& screenings) override {
+    return write([&](Database& database) {
+      Status status;
+      for (auto it = screenings.begin(); it != screenings.end() && status.ok(); ++it) {
+        Values values = key_values(it->device_class, it->problem);
+        values.push_back(it->config);
+        status = database.run("DELETE FROM screenings" + kWhereKey + " AND config = ?7", values);
+      }
+      return status;
+    });
   }
 
   Status add_misses(const std::string& device_class, const Problem& problem,
@@ -251,6 +303,28 @@ class SqliteStore final : public WinnerStore {
     });
     if (!status.ok()) return status;
     return records;
+  }
+
+  Result<std::vector<Screening>> screenings(const std::string& sql, const Values& values) {
+    std::vector<Screening> found;
+    Status status = read([&](Database& database) {
+      return database.query(sql, values, [&](const SqlRow& row) {
+        auto key = read_key(row);
+        if (!key) return;
+        Screening screening{std::move(key->device_class),
+                            key->problem,
+                            row.text(6),
+                            row.integer(7),
+                            row.text(8),
+                            row.integer(9),
+                            row.text(10),
+                            row.text(11),
+                            static_cast<int>(row.integer(12))};
+        if (why_unstorable(screening).empty()) found.push_back(std::move(screening));
+      });
+    });
+    if (!status.ok()) return status;
+    return found;
   }
 
   template <typename Body>

@@ -58,11 +58,11 @@ class ClusterRow final : public RowFamily {
 // Octaves from where each axis is expected to be best, weighted by what missing it costs. Evidence:
 // H200, cold L2, 80 to 200 random configs each, 2026-11-30, best of each value over the best of
 // all. cluster 2 / 4 / 8 / 16: f16 512 x 50257 1.04 / 1.00 / 1.04 / 1.29, 256 x 128256 1.31 / 1.07
-// / 1.00 / 1.03, 64 x 151936 1.13 / 1.14 / 1.00 / 1.03, 16 x 262144 - / 1.20 / 1.13 / 1.00; f32 256
-// x 128256
-// - / 1.08 / 1.01 / 1.00: slices of 25 to 38 KB. threads 128 / 256 / 384 / 512 / 768 / 1024: f16
-// 256 x 128256 1.03 / 1.05 / 1.00 / 1.04 / 1.10 / 1.08, f32 64 x 151936 1.00 / 1.01 / 1.07 / 1.09 /
-// 1.25 / 1.25. Rows in flight decide: f16 64 x 151936 in one wave 13.2 us, in two 18.7.
+// / 1.00 / 1.03, 64 x 151936 1.13 / 1.14 / 1.00 / 1.03, 32 x 18295 1.16 / 1.05 / 1.00 / 1.22, 16 x
+// 262144 - / 1.20 / 1.13 / 1.00; f32 256 x 128256 - / 1.08 / 1.01 / 1.00: slices of 25 to 38 KB.
+// threads 128 / 256 / 384 / 512 / 768 / 1024: f16 256 x 128256 1.03 / 1.05 / 1.00 / 1.04 / 1.10 /
+// 1.08, f32 64 x 151936 1.00 / 1.01 / 1.07 / 1.09 / 1.25 / 1.25. Rows in flight decide: f16 64 x
+// 151936 in one wave 13.2 us, in two 18.7; bf16 64 x 85276 8.8 and 10.6.
 double ClusterRow::rank(const Problem& problem, const DeviceFacts& facts,
                         const Config& config) const {
   const int threads = config.number("threads"), cluster = config.number("cluster");
@@ -70,7 +70,9 @@ double ClusterRow::rank(const Problem& problem, const DeviceFacts& facts,
   const double row_bytes = static_cast<double>(problem.cols * bytes_of_wider(problem));
   double rank = pack_rank(problem, pack) + policy_rank(problem, config);
   const bool few = problem.rows * 4 <= facts.sm_count;
-  rank += 0.3 * octaves_from(cluster, few ? 16 : std::clamp(row_bytes / 28e3, 2.0, 16.0));
+  double blocks = std::clamp(row_bytes / 28e3, 2.0, 16.0);
+  if (few) blocks = problem.rows * 8 <= facts.sm_count ? 16 : 8;
+  rank += 0.3 * octaves_from(cluster, blocks);
   rank += 0.15 * octaves_from(threads, 192);
   rank += flight_rank(problem, facts, config, lanes(config));
   const double packs = std::max(1.0, static_cast<double>(problem.cols / pack));

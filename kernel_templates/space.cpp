@@ -219,11 +219,12 @@ double flight_rank(const Problem& problem, const DeviceFacts& facts, const Confi
   const int threads = config.number("threads"), min_blocks = config.number("min_blocks");
   const int held = registers_for_row(problem, config, lanes);
   const double lane_bytes = static_cast<double>(problem.cols * bytes_of_wider(problem)) / lanes;
-  // Left free, the compiler takes some 28 registers beside the row (in f64 56: f64 4096 x 4096 in
-  // blocks of 512 unbounded 118 us, bounded for three 66), and unpacks ahead as if there were no
-  // end of them.
-  const int taken =
-      config.get("keep") == "packed" ? 4 * held : held + 28 * accumulator_words(problem);
+  // Left free, the compiler takes some 28 registers beside the row, up to 40 where it has a head
+  // and a tail (in f64 56: f64 4096 x 4096 in blocks of 512 unbounded 118 us, bounded for three
+  // 66), and unpacks ahead as if there were no end of them.
+  const bool packed = config.get("keep") == "packed";
+  const int beside = config.get("start") == "any" ? 40 : 28;
+  const int taken = packed ? 4 * held : held + beside * accumulator_words(problem);
   const int free_blocks = facts.registers_per_sm / (threads * std::max(32, taken));
   const int blocks = std::min({std::max(min_blocks, free_blocks), facts.max_blocks_per_sm,
                                facts.max_threads_per_sm / threads});
@@ -236,9 +237,10 @@ double flight_rank(const Problem& problem, const DeviceFacts& facts, const Confi
                                                       : accumulator_words(problem) > 1 ? 96e3
                                                                                        : 64e3));
   double rank = 0.6 * std::max(0.0, std::log2(wanted / in_flight));
-  // Bounded more tightly than this, it spills: up to 8 warps fold their parts in registers.
-  const int share = facts.registers_per_sm / (threads * min_blocks);
-  if (held + (threads > 256 ? 15 : 22) > share) rank += 0.4;
+  // Bounded more tightly than this, most spill, and are dropped for it.
+  const int share = std::min(255, facts.registers_per_sm / (threads * min_blocks));
+  const int working = threads <= 256 ? 20 : packed ? 15 : 24;
+  if (held + working > share) rank += 0.8;
   // A bound beyond what is needed ties the compiler's hands for nothing.
   return rank + 0.02 * std::max(0.0, std::log2(min_blocks));
 }

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 build='build-gpu'
 stage=.gpu
-most_mib=40
+most_mib=56
 
 # shellcheck disable=SC2016  # $ORIGIN is the loader's
 # An RPATH, not a RUNPATH: it also serves the libraries that our libraries need.
@@ -24,8 +24,8 @@ mkdir -p "$stage/bin" "$stage/lib"
 mapfile -t programs < <(find "$build" -type f -executable -not -path '*/CMakeFiles/*' -not -path '*/consumer-work/*' \
   \( -name '*_test' -o -name '*_bench' -o -name tune -o -name quickstart \))
 cp "${programs[@]}" "$stage/bin"
-# The stand-in driver is looked for beside its test.
-find "$build/tests" -name 'libfake_driver.so' -exec cp {} "$stage/bin" \;
+# The stand-ins for driver and NVML are looked for beside their tests.
+find "$build/tests" -name 'libfake_*.so' -exec cp {} "$stage/bin" \;
 find "$build" -name 'librowsmith.so*' -exec cp -L {} "$stage/lib" \;
 
 # name => path of what the loader finds, less what the target has in its own, newer version.

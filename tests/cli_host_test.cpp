@@ -3,42 +3,25 @@
 // `tune` from start to end on the host device: what is tuned is kept and explained; what cannot be
 // tuned is told apart; and another architecture's kernels are compiled ahead.
 
-#include "tests/support/tune_program.h"
-#include "tuner/tune_cli.h"
+#include "tests/support/cli_fixture.h"
 
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
-#include <sstream>
 
 namespace rowsmith {
 namespace {
 
-using nlohmann::json;
-
-class CliHost : public ::testing::Test {
+class CliHost : public testing::CliFixture {
  protected:
-  CliHost() {
-    std::string pattern = ::testing::TempDir() + "rowsmith-cli-XXXXXX";
-    cache_ = mkdtemp(pattern.data());
-  }
-  ~CliHost() override { std::filesystem::remove_all(cache_); }
+  using json = nlohmann::json;
 
   // Runs `tune` with the words of `line`; report_ holds the JSON that it wrote.
   int tune(const std::string& line, const std::function<bool()>& stop = nullptr) {
-    std::istringstream words(line + " --json --cache " + cache_);
-    const std::vector<std::string> args{std::istream_iterator<std::string>(words), {}};
-    std::ostringstream out, err;
-    const int status = tune_cli(args, out, err, stop, testing::tune_program());
-    report_ = json::parse(out.str());
+    const int status = CliFixture::tune(line + " --json --cache " + path("cache"), stop);
+    report_ = CliFixture::json();
     return status;
   }
 
-  std::string cache_;
   json report_;
 };
 
@@ -52,6 +35,7 @@ TEST_F(CliHost, TunesEachProblemOnceAndKeepsIt) {
     EXPECT_GT(problem["median_ns"], 0);
     EXPECT_GT(problem["default_ns"], 0);
     EXPECT_GT(problem["candidates"], 0);
+    EXPECT_EQ(problem["restored"], 0);
     EXPECT_LE(problem["error_ratio"], 1.0);
     const std::string verdict = problem["verdict"];
     EXPECT_TRUE(verdict == "winner" || verdict == "tie" || verdict == "default") << verdict;
@@ -133,7 +117,7 @@ TEST_F(CliHost, EmptyProblemsAreSkippedAndTheOthersTuned) {
 }
 
 TEST_F(CliHost, TunesExactlyTheListedProblemsAndNumbersTheBrokenLines) {
-  const std::string file = cache_ + "/shapes.csv";
+  const std::string file = path("shapes.csv");
   std::ofstream(file) << "S,H,dtype\n2,33,f16\n2,oops,f16\n0,33,f16\n2,64,f16\n2,33,f16\n";
   ASSERT_EQ(tune("softmax --device host --effort quick --from " + file), kExitSomeFailed);
   ASSERT_EQ(report_["problems"].size(), 3u);
@@ -190,7 +174,7 @@ TEST_F(CliHost, CompileFillsTheStoreOnce) {
 }
 
 TEST_F(CliHost, CompileTakesAFileOfProblems) {
-  const std::string file = cache_ + "/shapes.csv";
+  const std::string file = path("shapes.csv");
   std::ofstream(file) << "S,H,dtype\n16,257,f16\n16,257,f17\n";
   const int status = tune("compile --arch sm_90 --from " + file);
   if (status == kExitNothingRan) GTEST_SKIP() << report_["error"]["message"];

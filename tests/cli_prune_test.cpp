@@ -3,42 +3,22 @@
 // `tune prune`: what goes, what stays, and that the disk has the space again.
 
 #include "cache/binary_store.h"
-#include "kernel_templates/catalog.h"
-#include "tuner/tune_cli.h"
-
-#include <rowsmith/text.h>
-#include <rowsmith/winner_store.h>
-
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <nlohmann/json.hpp>
-#include <sstream>
+#include "tests/support/cli_fixture.h"
 
 namespace rowsmith {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
-constexpr const char* kClass = "cuda-sm90-132sm-l2:62914560-bus6144-mem3201000";
 constexpr const char* kOther = "cuda-sm80-108sm-l2:41943040-bus5120-mem1215000";
 
-class CliPrune : public ::testing::Test {
+class CliPrune : public testing::CliFixture {
  protected:
-  CliPrune() {
-    std::string pattern = ::testing::TempDir() + "rowsmith-prune-XXXXXX";
-    cache_ = mkdtemp(pattern.data());
-  }
-  ~CliPrune() override { fs::remove_all(cache_); }
+  using json = nlohmann::json;
 
   int prune(const std::string& options = "") {
-    std::istringstream words("prune --json --cache " + cache_ + " " + options);
-    const std::vector<std::string> args{std::istream_iterator<std::string>(words), {}};
-    std::ostringstream out, err;
-    const int status = tune_cli(args, out, err, nullptr, "");
-    report_ = json::parse(out.str());
+    const int status = tune("prune --json --cache " + cache_ + " " + options);
+    report_ = CliFixture::json();
     return status;
   }
 
@@ -85,7 +65,7 @@ class CliPrune : public ::testing::Test {
     return fs::exists(cache_ + "/binaries/" + digest_of({std::to_string(i)}) + ".bin");
   }
 
-  std::string cache_;
+  const std::string cache_ = path("cache");
   json report_;
 };
 
@@ -118,6 +98,50 @@ TEST_F(CliPrune, DropsADeviceClassWhenItIsNamed) {
   ASSERT_EQ(prune(std::string("--device-class ") + kOther), kExitDone);
   EXPECT_EQ(report_["dropped"].size(), 1u);
   EXPECT_EQ(stored(), "4");
+}
+
+TEST_F(CliPrune, RefusesADeviceClassThatHasNoWinnerAndNamesThoseThatHave) {
+  EXPECT_EQ(prune("--device-class nope"), kExitUsage) << "no cache at all";
+  {
+    const OpenedStore opened = store();
+    ASSERT_TRUE(opened.store->put(winner(4)).ok());
+    ASSERT_TRUE(opened.store->put(winner(8, kOther)).ok());
+  }
+  EXPECT_EQ(prune(std::string("--device-class ") + kOther + ",nope"), kExitUsage);
+  EXPECT_EQ(report_["error"]["message"], std::string("--device-class: the cache has no winner of "
+                                                     "'nope'; it has those of ") +
+                                             kOther + ", " + kClass);
+  EXPECT_EQ(stored(), "8,4") << "by device class";
+}
+
+TEST_F(CliPrune, DropsScreeningsThatNoSearchCanTakeOver) {
+  const auto screening = [](std::int64_t rows, const std::string& device_class = kClass) {
+    const WinnerRecord like = winner(rows, device_class);
+    return Screening{device_class, like.problem,       to_string(like.config), 900,  "generic",
+                     1000,         like.family_digest, "nvrtc 13.0",           13000};
+  };
+  Screening gone = screening(4), changed = screening(8);
+  gone.config = "forgotten:threads=4";
+  changed.family_digest = "0123";
+  WinnerRecord whole = winner(16);
+  whole.evidence.effort = "thorough";
+  {
+    const OpenedStore opened = store();
+    ASSERT_TRUE(opened.store->put(whole).ok());
+    ASSERT_TRUE(
+        opened.store
+            ->put_screenings({gone, changed, screening(16), screening(32), screening(32, kOther)})
+            .ok());
+  }
+  ASSERT_EQ(prune("--dry-run"), kExitDone);
+  EXPECT_EQ(report_["screenings_dropped"], 3);
+  EXPECT_EQ(store().store->list_screenings()->size(), 5u);
+  ASSERT_EQ(prune(), kExitDone);
+  EXPECT_EQ(store().store->list_screenings()->size(), 2u);
+  ASSERT_EQ(prune(std::string("--device-class ") + kOther), kExitDone) << "a class without winners";
+  EXPECT_EQ(report_["screenings_dropped"], 1);
+  EXPECT_EQ(store().store->list_screenings()->size(), 1u);
+  EXPECT_EQ(stored(), "16");
 }
 
 TEST_F(CliPrune, DryRunChangesNothing) {

@@ -65,6 +65,12 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{"softmax -S 10 -H 0 -d f32", "-H: '0' is outside 1 to 2147483647"},
         Misuse{"softmax -S 1 -H 2147483648 -d f32", "-H: '2147483648' is outside"},
         Misuse{"softmax -S 1,x -H 8 -d f32", "-S: 'x' is not a whole number"},
+        Misuse{"softmax -S 1,,2 -H 8 -d f32", "-S: item 2 of '1,,2' is empty"},
+        Misuse{"softmax -S 1 -H ,8 -d f32", "-H: item 1 of ',8' is empty"},
+        Misuse{"softmax -S 1 -H 8 -d f16,", "-d: item 2 of 'f16,' is empty"},
+        Misuse{"compile -S 1 -H 8 -d f16 --arch sm_90,", "--arch: item 2 of 'sm_90,' is empty"},
+        Misuse{"softmax -S 1 -H 8 -d f16 -d f32", "--dtype: given twice, as 'f16' and as 'f32'"},
+        Misuse{"softmax -S 1 --rows 1 -H 8 -d f16", "--rows: given twice, as '1' and as '1'"},
         Misuse{"softmax -S 1 -H 9-8 -d f32", "-H: '9-8' runs backwards"},
         Misuse{"softmax -S 1 -H 8 -d f33", "-d: 'f33' is not one of"},
         Misuse{"softmax -S 1 -H 8 -d f16:", "-d: 'f16:' is not one of"},
@@ -110,6 +116,17 @@ TEST_F(Cli, AbsentDeviceExitsThreeWithAJsonError) {
             kExitNothingRan);
   EXPECT_EQ(json()["error"]["code"], "no device");
   EXPECT_FALSE(err_.empty());
+}
+
+TEST_F(Cli, ACompilerThatDoesNotRunExitsThreeNamingIt) {
+  store_winner("cache", 4, 10);
+  setenv("ROWSMITH_CXX", "no-such-compiler", 1);
+  for (const std::string line : {"softmax -S 1 -H 8 -d f32", "bench"}) {
+    EXPECT_EQ(tune(line + " --json --device host --cache " + path("cache")), kExitNothingRan);
+    EXPECT_EQ(json()["error"]["code"], "no device");
+    EXPECT_TRUE(said("the C++ compiler 'no-such-compiler' does not run")) << err_;
+  }
+  unsetenv("ROWSMITH_CXX");
 }
 
 TEST_F(Cli, AWorkerThatCannotBeStartedExitsThreeNamingTheProgram) {

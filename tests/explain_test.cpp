@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `tune softmax --explain-search`: how each decision reads, and that all of them are told in order.
-#include "tests/support/tune_program.h"
+#include "tests/support/cli_fixture.h"
 #include "tuner/cli_commands.h"
-#include "tuner/tune_cli.h"
-
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <sstream>
 
 namespace rowsmith {
 namespace {
@@ -37,6 +31,12 @@ SearchEvent without_figures() {
   return compiled;
 }
 
+SearchEvent cut_unscreened() {
+  SearchEvent cut = event(Kind::kCut, 3, Rule::kFinalistBand);
+  cut.samples = 0;
+  return cut;
+}
+
 struct Line {
   SearchEvent event;
   const char* text;
@@ -55,6 +55,11 @@ INSTANTIATE_TEST_SUITE_P(
         Line{without_figures(), "  compiled  #3   the device does not say what it costs"},
         Line{event(Kind::kDropped), "  dropped   #3   compile failed: no such thing"},
         Line{event(Kind::kScreened), "  screened  #3   median 61.2 us of 2 samples"},
+        Line{event(Kind::kRestored),
+             "  restored  #3   61.2 us by the screening of an earlier run, at the default's time "
+             "now"},
+        Line{cut_unscreened(),
+             "  cut       #3   61.2 us in an earlier run: a median beyond the finals' 50 us"},
         Line{event(Kind::kCut, 3, Rule::kLeastSample),
              "  cut       #3   61.2 us in 2 samples: every sample beyond 50 us"},
         Line{event(Kind::kCut, 3, Rule::kFinalistCount),
@@ -81,27 +86,19 @@ TEST(ExplainJson, HoldsTheFiguresOfARound) {
 }
 
 // On the host device.
-class ExplainSearch : public ::testing::Test {
+class ExplainSearch : public testing::CliFixture {
  protected:
-  ExplainSearch() {
-    std::string pattern = ::testing::TempDir() + "rowsmith-explain-XXXXXX";
-    cache_ = mkdtemp(pattern.data());
+  std::string explain(const std::string& more) {
+    EXPECT_EQ(tune("softmax --device host -S 2 -H 33 -d f16 --effort quick --cache " +
+                   path("cache") + " " + more),
+              kExitDone)
+        << err_;
+    return out_;
   }
-  ~ExplainSearch() override { std::filesystem::remove_all(cache_); }
-  std::string tune(const std::vector<std::string>& more) {
-    std::vector<std::string> args = {"softmax", "--device", "host", "-S",       "2",     "-H",
-                                     "33",      "-d",       "f16",  "--effort", "quick", "--cache"};
-    args.push_back(cache_);
-    args.insert(args.end(), more.begin(), more.end());
-    std::ostringstream out, err;
-    EXPECT_EQ(tune_cli(args, out, err, {}, testing::tune_program()), kExitDone) << err.str();
-    return out.str();
-  }
-  std::string cache_;
 };
 
 TEST_F(ExplainSearch, PrintsEveryDecisionBeforeTheTable) {
-  const std::string text = tune({"--explain-search"});
+  const std::string text = explain("--explain-search");
   std::size_t at = 0;
   for (const char* word : {"f16 2 x 33\n", "\n  ranked    #0 ", "\n  compiled  #0 ",
                            "\n  screened  #0 ", "\n  finals ", "\n  round          1, ",
@@ -112,12 +109,12 @@ TEST_F(ExplainSearch, PrintsEveryDecisionBeforeTheTable) {
 }
 
 TEST_F(ExplainSearch, IsAnArrayOfEachProblemInJson) {
-  const Json report = Json::parse(tune({"--explain-search", "--json"}));
+  const Json report = Json::parse(explain("--explain-search --json"));
   const Json& search = report["problems"][0]["search"];
   ASSERT_FALSE(search.empty());
   EXPECT_EQ(search.front()["event"], "ranked");
   EXPECT_EQ(search.back()["event"], "verdict");
-  EXPECT_FALSE(Json::parse(tune({"--json"}))["problems"][0].contains("search"));
+  EXPECT_FALSE(Json::parse(explain("--json"))["problems"][0].contains("search"));
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ class Nvml : public ::testing::Test {
   Result<DeviceState> state_of(const std::string& uuid) { return NvmlDevice(uuid, fake_).state(); }
   int users() const {
     void* library = dlopen(fake_.c_str(), RTLD_NOW);
+    if (library == nullptr) return -1;
     const auto count = reinterpret_cast<int (*)()>(dlsym(library, "fake_nvml_users"));
     return count();
   }

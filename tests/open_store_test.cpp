@@ -163,28 +163,59 @@ TEST_F(OpenStore, DoesNotTakeANewerSchemaMadeMeanwhileForDamage) {
 class GoldenStore : public OpenStore {
  protected:
   // Makes the file from a dump, as an older build left it.
-  void load_golden() const {
+  void load_golden(int version) const {
     std::filesystem::remove_all(options_.directory);
     EXPECT_TRUE(make_private_directory(options_.directory).ok());
     write_file(file(), "");
-    sql(read_file(std::string(ROWSMITH_GOLDEN_DIR) + "/winners_v1.sql"));
+    sql(read_file(std::string(ROWSMITH_GOLDEN_DIR) + "/winners_v" + std::to_string(version) +
+                  ".sql"));
+  }
+  static void expect_golden_content(const OpenedStore& opened) {
+    EXPECT_EQ(opened.note, "");
+    const auto records = opened.store->list();
+    ASSERT_TRUE(records.ok());
+    ASSERT_EQ(records->size(), 2u);
+    const WinnerRecord& mixed = records->at(1);
+    EXPECT_EQ(to_string(mixed.problem), "softmax f16:f32 4 x 257 (src=2,dst=4,co=1,src-pitched)");
+    EXPECT_EQ(mixed.evidence.candidates, 12);
+    EXPECT_EQ(median_in(*opened.store, problem_of(4, 1000, DType::kF32, DType::kF32), "host"), 999);
+    EXPECT_EQ(opened.store->list_misses()->at(0).calls, 17);
+    const auto rejections = opened.store->list_rejections("host", records->at(0).problem);
+    EXPECT_EQ(rejections->at(0).code, Code::kCompileFailed);
   }
 };
 
-TEST_F(GoldenStore, OpensTheGoldenFileOfVersion1) {
-  load_golden();
-  const OpenedStore opened = open();
-  EXPECT_EQ(opened.note, "");
-  const auto records = opened.store->list();
-  ASSERT_TRUE(records.ok());
-  ASSERT_EQ(records->size(), 2u);
-  const WinnerRecord& mixed = records->at(1);
-  EXPECT_EQ(to_string(mixed.problem), "softmax f16:f32 4 x 257 (src=2,dst=4,co=1,src-pitched)");
-  EXPECT_EQ(mixed.evidence.candidates, 12);
-  EXPECT_EQ(median_in(*opened.store, problem_of(4, 1000, DType::kF32, DType::kF32), "host"), 999);
-  EXPECT_EQ(opened.store->list_misses()->at(0).calls, 17);
-  const auto rejections = opened.store->list_rejections("host", records->at(0).problem);
-  EXPECT_EQ(rejections->at(0).code, Code::kCompileFailed);
+TEST_F(GoldenStore, OpensTheGoldenFileOfEachVersion) {
+  for (const int version : {1, 2}) {
+    load_golden(version);
+    expect_golden_content(open());
+  }
+}
+
+TEST_F(GoldenStore, ReadsTheGoldenFileOfEachVersionWhereItMayNotBeMigrated) {
+  for (const int version : {1, 2}) {
+    load_golden(version);
+    options_.read_only = true;
+    expect_golden_content(open());
+    options_.read_only = false;
+  }
+}
+
+TEST_F(GoldenStore, HoldsTheScreeningsOfVersion2) {
+  load_golden(2);
+  const auto screenings = open().store->list_screenings();
+  ASSERT_TRUE(screenings.ok()) << screenings.status().to_string();
+  ASSERT_EQ(screenings->size(), 1u);
+  const Screening& screening = screenings->front();
+  EXPECT_EQ(screening.problem, problem_of(4, 1000, DType::kF32, DType::kF32));
+  EXPECT_EQ(screening.config, "warp_rows:lanes=16");
+  EXPECT_EQ(screening.median_ns, 1010);
+  EXPECT_EQ(screening.default_config, "warp_rows:lanes=32");
+  EXPECT_EQ(screening.default_ns, 1001);
+  EXPECT_EQ(screening.family_digest, "d2");
+  EXPECT_EQ(screening.compiler, "g++ 12.2.0");
+  load_golden(1);
+  EXPECT_TRUE(open().store->list_screenings().value().empty());
 }
 
 TEST_F(GoldenStore, HasTheGoldenTablesInANewFile) {
@@ -199,8 +230,11 @@ TEST_F(GoldenStore, HasTheGoldenTablesInANewFile) {
   };
   fill();
   const std::string made = tables();
-  load_golden();
+  load_golden(2);
   EXPECT_EQ(made, tables());
+  load_golden(1);
+  open();
+  EXPECT_EQ(made, tables()) << "migrated";
 }
 
 TEST_F(OpenStore, MigratesAnOlderSchemaStepByStepAndOnce) {

@@ -1,61 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The search on synthetic times: no device, no clock, seeded noise.
-#include "tuner/search.h"
+#include "tests/support/search_fixture.h"
 
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <numeric>
-#include <random>
-#include <set>
 #include <string>
 #include <vector>
 
 namespace rowsmith {
 namespace {
 
-// Runs a search over candidates with the given true times; `distort` may change a sample, given the
-// candidate, how many of its samples came before, and the time.
-class Bench {
- public:
-  using Distort = std::function<double(std::size_t candidate, int nth, double ns)>;
-
-  explicit Bench(std::vector<double> times, std::size_t default_index = 0,
-                 SearchOptions options = {}, const std::vector<std::size_t>& kept = {})
-      : times_(std::move(times)),
-        taken_(times_.size()),
-        search_(options, times_.size(), default_index, kept) {}
-
-  Bench& with(Distort distort) {
-    distort_ = std::move(distort);
-    return *this;
-  }
-  Bench& run(int most_samples = 1 << 20) {
-    while (most_samples-- > 0 && search_.next().stage != Search::Stage::kDone) {
-      const std::size_t i = search_.next().candidate;
-      const int nth = taken_[i]++;
-      search_.report(distort_ ? distort_(i, nth, times_[i]) : times_[i]);
-    }
-    return *this;
-  }
-  Search& search() { return search_; }
-  int taken(std::size_t candidate) const { return taken_[candidate]; }
-  int all_taken() const { return std::accumulate(taken_.begin(), taken_.end(), 0); }
-
- private:
-  std::vector<double> times_;
-  std::vector<int> taken_;
-  Search search_;
-  Distort distort_;
-};
-
-Bench::Distort noise(double sigma, std::uint32_t seed) {
-  auto random = std::make_shared<std::mt19937>(seed);
-  return [=](std::size_t, int, double ns) {
-    return ns * std::max(0.01, std::normal_distribution<double>(1, sigma)(*random));
-  };
-}
+using testing::Bench;
+using testing::noise;
+using testing::told;
 
 TEST(Search, FindsTheFastestAndTheRunnerUp) {
   Bench bench({100, 90, 60, 80, 95});
@@ -271,16 +229,61 @@ TEST(Search, KeepsKeptCandidatesWhenItStartsAnew) {
   EXPECT_NEAR(*bench.search().ratio(3, 2), 130.0 / 70, 1e-9);
 }
 
-// The events of a run, as "kind candidate [rule]".
-std::vector<std::string> told(Bench& bench, int most_samples = 1 << 20) {
-  std::vector<std::string> lines;
-  bench.search().on_event([&](const SearchEvent& event) {
-    lines.push_back(to_string(event.kind) + (" " + std::to_string(event.candidate)));
-    if (event.rule != SearchEvent::Rule::kNone)
-      lines.back() += std::string(" ") + to_string(event.rule);
-  });
-  bench.run(most_samples);
-  return lines;
+SearchOptions refining(std::size_t after) {
+  SearchOptions options;
+  options.refine_after = after;
+  return options;
+}
+
+TEST(Search, AsksOnceForMoreAndTimesThemLikeTheOthers) {
+  Bench bench({100, 90, 80, 95}, 0, refining(3));
+  bench.then({70, 6000}).run();
+  EXPECT_EQ(bench.asked_at(), std::vector<std::size_t>{3});
+  EXPECT_EQ(bench.search().verdict()->winner, 4u);
+  EXPECT_EQ(bench.taken(5), 1);  // beyond the first cut
+  EXPECT_EQ(bench.search().screened(), 6u);
+}
+
+TEST(Search, GoesToTheFinalsWhereNoneJoin) {
+  Bench bench({100, 90, 80}, 0, refining(3));
+  EXPECT_EQ(bench.run().search().verdict()->winner, 2u);
+  EXPECT_EQ(bench.asked_at(), std::vector<std::size_t>{3});
+  EXPECT_TRUE(Bench({100, 90}, 0, refining(3)).run().asked_at().empty());
+}
+
+TEST(Search, TellsTheBestSoFarForOthersToBeNear) {
+  Bench bench({80, 75, 60, 70, 5000}, 0, refining(5));
+  bench.run(13);
+  ASSERT_EQ(bench.search().next().stage, Search::Stage::kRefining);
+  EXPECT_EQ(bench.search().best(2), (std::vector<std::size_t>{2, 3}));
+  EXPECT_EQ(bench.search().best(9), (std::vector<std::size_t>{2, 3, 1, 0}));
+  bench.search().reject(2);
+  EXPECT_EQ(bench.search().best(1), std::vector<std::size_t>{3});
+}
+
+TEST(Search, AsksThoughTheLastToBeScreenedFail) {
+  Bench bench({100, 90, 80}, 0, refining(3));
+  bench.run(6);
+  bench.search().reject(2);
+  EXPECT_EQ(bench.then({50}).run().search().verdict()->winner, 3u);
+}
+
+TEST(Search, ScreensThoseThatJoinedAnewAndAsksForNoMore) {
+  Bench bench({100, 90, 10}, 0, refining(2));
+  bench.then({70, 80}).run().search().reject(2);
+  bench.search().restart("");
+  bench.run();
+  EXPECT_EQ(bench.asked_at().size(), 1u);
+  EXPECT_EQ(bench.search().verdict()->winner, 3u);
+}
+
+TEST(Search, StoppedWhileItWaitsForMoreHasTheBestSoFar) {
+  Bench bench({100, 90, 80}, 0, refining(3));
+  bench.run(9);
+  ASSERT_EQ(bench.search().next().stage, Search::Stage::kRefining);
+  bench.search().stop();
+  EXPECT_EQ(bench.search().verdict()->winner, 2u);
+  EXPECT_EQ(bench.search().next().stage, Search::Stage::kDone);
 }
 
 TEST(Search, TellsEveryDecisionInOrder) {

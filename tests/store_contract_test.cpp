@@ -201,6 +201,61 @@ TEST_P(StoreContract, KeepsRejectionsApartFromTimes) {
   EXPECT_EQ(median_in(*store_, problem), 0);
 }
 
+Screening screening_of(const Problem& problem, const std::string& config, std::int64_t median_ns,
+                       const std::string& device_class = kDeviceA) {
+  return {device_class, problem, config, median_ns, "warp_rows", 900, "d", "nvrtc 13.0", 13000};
+}
+
+TEST_P(StoreContract, KeepsScreeningsByProblemAndConfig) {
+  const Problem problem = problem_of(4, 257);
+  const auto put = [&](const std::vector<Screening>& them) {
+    const Status status = store_->put_screenings(them);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+  };
+  put({screening_of(problem, "b", 800), screening_of(problem, "a", 700)});
+  put({screening_of(problem, "b", 850), screening_of(problem_of(8, 257), "b", 1),
+       screening_of(problem, "b", 2, kDeviceB)});
+  put({});
+  auto found = store_->find_screenings(kDeviceA, problem);
+  ASSERT_TRUE(found.ok());
+  ASSERT_EQ(found->size(), 2u);
+  EXPECT_EQ((*found)[0].config, "a");
+  EXPECT_EQ((*found)[1].median_ns, 850);
+  EXPECT_EQ((*found)[1].default_config, "warp_rows");
+  EXPECT_EQ((*found)[1].default_ns, 900);
+  EXPECT_EQ((*found)[1].family_digest, "d");
+  EXPECT_EQ((*found)[1].compiler, "nvrtc 13.0");
+  EXPECT_EQ((*found)[1].driver_version, 13000);
+  EXPECT_EQ(store_->list_screenings()->size(), 4u);
+  EXPECT_TRUE(store_->erase_screenings({(*found)[0]}).ok());
+  EXPECT_EQ(store_->find_screenings(kDeviceA, problem)->size(), 1u);
+  EXPECT_EQ(content_of(*store_), export_winners({})) << "they are no winners";
+}
+
+TEST_P(StoreContract, RefusesScreeningsWithoutTimesAllTogether) {
+  const Problem problem = problem_of(4, 257);
+  std::vector<Screening> bad = {screening_of(problem, "a", 700), screening_of(problem, "b", 0)};
+  EXPECT_EQ(store_->put_screenings(bad).code(), Code::kInvalidArgument);
+  bad[1] = screening_of(problem, "b\xff", 5);
+  EXPECT_EQ(store_->put_screenings(bad).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(store_->list_screenings()->empty());
+}
+
+TEST_P(StoreContract, AWholeThoroughRecordEndsItsProblemsScreenings) {
+  const Problem problem = problem_of(4, 257);
+  EXPECT_TRUE(store_->put_screenings({screening_of(problem, "a", 700)}).ok());
+  WinnerRecord record = record_of(problem);
+  put(record);
+  record.evidence.effort = "thorough";
+  record.evidence.cut = true;
+  put(record);
+  put(record_of(problem_of(8, 257)));
+  EXPECT_EQ(store_->list_screenings()->size(), 1u) << "less effort, cut, or another problem";
+  record.evidence.cut = false;
+  put(record);
+  EXPECT_TRUE(store_->list_screenings()->empty());
+}
+
 TEST_P(StoreContract, AddsUpMissesMostCallsFirst) {
   EXPECT_TRUE(store_->add_misses(kDeviceA, problem_of(4, 257), 3).ok());
   EXPECT_TRUE(store_->add_misses(kDeviceA, problem_of(4, 1000), 5).ok());

@@ -8,7 +8,7 @@
 #include "tests/support/cache_fixture.h"
 #include "tests/support/scripted_device.h"
 #include "tests/support/scripted_worker.h"
-#include "tuner/build.h"
+#include "tuner/candidates.h"
 #include "tuner/effort.h"
 
 #include <set>
@@ -32,7 +32,7 @@ class Supervisor : public ::testing::Test {
     what_.options.cache_dir = directory_ / "cache";
     what_.shares = {{"0", {0, 1, 2}}};
     what_.note = [this](std::size_t, const std::string& text) { notes_.push_back(text); };
-    what_.limit_s = [](const Problem&, const std::string&) { return 1e9; };
+    what_.limit_s = what_.idle_limit_s = [](const Problem&, const std::string&) { return 1e9; };
     store_ = open_store({what_.options.cache_dir, false, {}, 30000}).store;
     what_.remember = [this](const Rejection& rejection) {
       return store_->put_rejection(rejection);
@@ -43,7 +43,7 @@ class Supervisor : public ::testing::Test {
     const Problem& first = what_.request.problems[0];
     const Candidates chosen =
         choose_candidates(legal_configs(first, facts), default_config(first, facts),
-                          plan_of(Effort::kQuick, facts).candidates);
+                          {plan_of(Effort::kQuick, facts).candidates});
     for (std::size_t i = 0; i < chosen.configs.size(); ++i) {
       if (i != chosen.default_index) others_.push_back(to_string(chosen.configs[i]));
     }
@@ -53,6 +53,14 @@ class Supervisor : public ::testing::Test {
   SupervisedReport run(const std::vector<PlantedFault>& faults, const std::string& fast = "") {
     what_.arguments = worker_arguments(directory_.path(), fast, faults);
     return supervise(what_);
+  }
+  // A limit that ends once a worker hangs and whatever it told before has been heard.
+  std::function<double(const Problem&, const std::string&)> after_a_hang() {
+    return [hung = directory_ / "hung", asked = 0](const Problem&, const std::string&) mutable {
+      if (!std::filesystem::exists(hung) || ++asked < 2) return 1e9;
+      std::filesystem::remove(hung);
+      return 0.0;
+    };
   }
   static std::vector<State> states(const ShareReport& share) {
     std::vector<State> states;
@@ -106,14 +114,7 @@ struct Killer {
 class SupervisorKiller : public Supervisor, public ::testing::WithParamInterface<Killer> {};
 
 TEST_P(SupervisorKiller, IsRejectedAndTuningGoesOn) {
-  const std::string hung = directory_ / "hung";
-  int asked = 0;
-  // Patience ends once the worker hangs and whatever it told before has been heard.
-  what_.limit_s = [&](const Problem&, const std::string&) {
-    if (!std::filesystem::exists(hung) || ++asked < 2) return 1e9;
-    std::filesystem::remove(hung);
-    return 0.0;
-  };
+  what_.limit_s = after_a_hang();
   const SupervisedReport report = run({{others_[1], GetParam().fault}}, others_[1]);
   const ShareReport& share = report.shares[0];
   EXPECT_EQ(states(share), kAllTuned);
@@ -140,6 +141,37 @@ INSTANTIATE_TEST_SUITE_P(
         Killer{"garbage", "the worker wrote what is no message (a worker's message: "},
         Killer{"lost", "the worker lost the device ("}));
 
+TEST_F(Supervisor, BlamesAGenericThatKillsInTheLastComparisonAndNotTheWinner) {
+  const std::string generic = to_string(generic_config());
+  const SupervisedReport report = run({{generic, "segv"}}, others_[1]);
+  EXPECT_EQ(states(report.shares[0]), kAllTuned);
+  EXPECT_EQ(to_string(report.shares[0].outcomes[0].record.config), others_[1]);
+  ASSERT_EQ(stored_rejections(0).size(), 1u);
+  EXPECT_EQ(stored_rejections(0)[0].config, generic);
+}
+
+TEST_F(Supervisor, TheNextWorkerGoesOnWithTheSearchOfAllConfigs) {
+  what_.request.effort = Effort::kThorough;
+  what_.request.families = {"warp_rows"};
+  what_.shares = {{"0", {0}}};
+  DeviceFacts facts = testing::scripted_facts();
+  facts.l2_bytes = 0;
+  std::vector<std::string> configs;
+  for (const Config& config : legal_configs(what_.request.problems[0], facts)) {
+    if (config.family == "warp_rows") configs.push_back(to_string(config));
+  }
+  std::size_t restored = 0;
+  what_.progress = [&](std::size_t, const TuneProgress& progress) { restored = progress.restored; };
+  const SupervisedReport report = run({{configs.at(200), "segv"}}, configs.at(300));
+  const TuneOutcome& outcome = report.shares[0].outcomes[0];
+  ASSERT_EQ(outcome.state, State::kTuned) << outcome.status.to_string();
+  EXPECT_EQ(to_string(outcome.record.config), configs[300]);
+  EXPECT_GE(outcome.restored, 100u) << "all that the first worker had saved but the best";
+  EXPECT_EQ(restored, outcome.restored);
+  EXPECT_EQ(report.shares[0].started, 2);
+  EXPECT_TRUE(store_->list_screenings()->empty());
+}
+
 TEST_F(Supervisor, GivesAProblemUpAfterThreeDeathsAndGoesOnWithTheRest) {
   const SupervisedReport report =
       run({{others_[0], "segv"}, {others_[1], "exit"}, {others_[2], "lost"}});
@@ -161,6 +193,23 @@ TEST_F(Supervisor, FailsAProblemWhoseWorkerDiesWithNoCandidateOnTheDevice) {
   EXPECT_EQ(share.outcomes[0].status.message(),
             "the worker died of signal 11 (SIGSEGV) while no candidate was on the device");
   EXPECT_TRUE(stored_rejections(0).empty());
+}
+
+TEST_F(Supervisor, FailsAProblemWhoseWorkerHangsWithNoCandidateOnTheDevice) {
+  what_.idle_limit_s = after_a_hang();
+  const SupervisedReport report = run({{"floor", "hang"}});
+  const ShareReport& share = report.shares[0];
+  EXPECT_EQ(states(share), (std::vector<State>{State::kFailed, State::kTuned, State::kTuned}));
+  EXPECT_EQ(share.outcomes[0].status.message(),
+            "the worker hangs (silent for 0 s) while no candidate was on the device");
+  EXPECT_EQ(share.started, 2);
+  EXPECT_TRUE(stored_rejections(0).empty());
+}
+
+TEST_F(Supervisor, TriesOnceMoreWhereAWorkerHangsBeforeItsDeviceIsOpen) {
+  what_.idle_limit_s = after_a_hang();
+  EXPECT_EQ(states(run({{"start", "hang"}}).shares[0]), kAllTuned);
+  EXPECT_TRUE(noted("a worker process hangs (silent for 0 s) before it had opened its device"));
 }
 
 TEST_F(Supervisor, FailsAProblemThatLosesTheDeviceWithNoCandidateOnIt) {
@@ -308,47 +357,6 @@ TEST_F(Supervisor, TellsDecisionsAndThatADeathBeganThemAnew) {
   EXPECT_EQ(events.front().kind, Kind::kRanked);
   EXPECT_EQ(restarts, 1u);
   EXPECT_EQ(verdicts, 1u);
-}
-
-TuneRequest list_of(std::initializer_list<Problem> problems) {
-  TuneRequest request;
-  request.problems = problems;
-  return request;
-}
-
-TEST(ShareOut, DealsTheListToEqualDevicesAndAllOfItToEachOther) {
-  const Problem any = problem_of(4, 100);
-  const auto shares =
-      share_out({{"0", "H200"}, {"1", "L4"}, {"2", "H200"}}, list_of({any, any, any, any, any}));
-  ASSERT_EQ(shares.size(), 3u);
-  EXPECT_EQ(shares[0].device, "0");
-  EXPECT_EQ(shares[0].problems, (std::vector<std::size_t>{0, 2, 4}));
-  EXPECT_EQ(shares[1].problems, (std::vector<std::size_t>{0, 1, 2, 3, 4}));
-  EXPECT_EQ(shares[2].device, "2");
-  EXPECT_EQ(shares[2].problems, (std::vector<std::size_t>{1, 3}));
-}
-
-TEST(ShareOut, KeepsTheSOfAnHTogetherForBuckets) {
-  TuneRequest request = list_of({problem_of(1, 100), problem_of(1, 200), problem_of(1, 300),
-                                 problem_of(64, 100), problem_of(64, 200)});
-  request.buckets = true;
-  const auto shares = share_out({{"0", "H200"}, {"1", "H200"}}, request);
-  ASSERT_EQ(shares.size(), 2u);
-  EXPECT_EQ(shares[0].problems, (std::vector<std::size_t>{0, 2, 3}));
-  EXPECT_EQ(shares[1].problems, (std::vector<std::size_t>{1, 4}));
-}
-
-TEST(ShareOut, LeavesOutDevicesWithoutAProblem) {
-  EXPECT_EQ(share_out({{"0", "H200"}, {"1", "H200"}}, list_of({problem_of(4, 100)})).size(), 1u);
-  EXPECT_TRUE(share_out({{"host", ""}}, {}).empty());
-}
-
-TEST(SilenceLimit, IsHalfAMinuteAtLeastAndGrowsWithTheProblem) {
-  const Problem small = problem_of(4, 100), large = problem_of(1 << 20, 8192);
-  EXPECT_GE(silence_limit_s(small, kDeviceA), 30);
-  EXPECT_LT(silence_limit_s(small, kDeviceA), 31);
-  EXPECT_GT(silence_limit_s(large, kDeviceA), 300);
-  EXPECT_GT(silence_limit_s(small, "host"), 10 * silence_limit_s(small, kDeviceA));
 }
 
 }  // namespace

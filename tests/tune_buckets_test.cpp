@@ -158,7 +158,7 @@ TEST_F(TuneBucketsTest, TriesANeighbourThatItsRankWouldNotAdmit) {
   store(64, *late);
   takes_at(kAllRows, *late, 400);
   const Evidence evidence = tuned_at(4);
-  EXPECT_EQ(evidence.candidates, static_cast<std::int64_t>(chosen_.configs.size() + 1));
+  EXPECT_EQ(evidence.candidates, static_cast<std::int64_t>(all_tried() + 1));
   EXPECT_EQ(stored(at(4))->config, *late);
   expect_reuse(evidence.above, 64, *late, 1);
 }

@@ -3,6 +3,7 @@
 // Candidates that are compiled while others are timed: the order of events on a scripted device,
 // what is compiled how often, and that verdicts do not depend on who arrives when.
 #include "tests/support/tune_fixture.h"
+#include "tuner/build.h"
 
 #include <algorithm>
 #include <chrono>
@@ -108,6 +109,22 @@ TEST_F(TuneBuildsTest, CompilesNothingMoreOnceStopped) {
   }
 }
 
+TEST_F(TuneBuildsTest, FindsAWinnerNearTheBestOfTheFirst) {
+  for (const int threads : {1, 16}) {
+    open(kProblem);
+    const Config& best = chosen_.configs[other(3)];
+    const std::vector<Config> near =
+        choose_near(legal_configs(problem_, device_->facts()), chosen_.configs, {best}, {1});
+    ASSERT_EQ(near.size(), 1u);
+    takes(other(3), 640);
+    times_[entry_name({problem_, near[0]})] = 600'000;
+    const TuneOutcome outcome = tune_with(with_threads(threads));
+    ASSERT_EQ(outcome.state, State::kTuned) << outcome.status.to_string();
+    EXPECT_EQ(outcome.record.config, near[0]);
+    EXPECT_EQ(outcome.record.evidence.candidates, static_cast<std::int64_t>(all_tried()));
+  }
+}
+
 TEST_F(TuneBuildsTest, BuildsNeighboursAloneWhereTheirProgramDoesNotLoad) {
   const std::string culprit = entry(other(0));
   device_->script.on_load = [culprit](const Binary& binary) {
@@ -119,46 +136,6 @@ TEST_F(TuneBuildsTest, BuildsNeighboursAloneWhereTheirProgramDoesNotLoad) {
   ASSERT_EQ(outcome.state, State::kTuned) << outcome.status.to_string();
   ASSERT_EQ(outcome.rejections.size(), 1u);
   EXPECT_EQ(outcome.rejections[0].config, to_string(chosen_.configs[other(0)]));
-}
-
-TEST(ChooseCandidates, KeepsRankTheDefaultAndAPlaceForEachFamily) {
-  const Config a1{"a", {{"n", "1"}}}, a2{"a", {{"n", "2"}}}, a3{"a", {{"n", "3"}}},
-      b1{"b", {{"n", "1"}}}, generic = generic_config();
-  const std::vector<Config> ranked{a1, a2, a3, b1, generic};
-  const Candidates three = choose_candidates(ranked, a2, 3);
-  EXPECT_EQ(three.configs, (std::vector<Config>{a1, a2, b1}));
-  EXPECT_EQ(three.default_index, 1u);
-  EXPECT_EQ(choose_candidates(ranked, a1, 1).configs, std::vector<Config>{a1});
-  EXPECT_EQ(choose_candidates(ranked, a1, 100).configs, ranked);
-  EXPECT_EQ(choose_candidates({b1}, generic, 2).configs, (std::vector<Config>{generic, b1}));
-}
-
-TEST(ChooseCandidates, SharesItsPlacesBetweenRankAndFurtherKinds) {
-  std::vector<Config> ranked;
-  for (const char* threads : {"1", "2", "3", "4", "5"}) {
-    for (const char* load : {"nc", "cs"}) {
-      for (const char* min_blocks : {"1", "2"}) {
-        ranked.push_back({"a", {{"threads", threads}, {"min_blocks", min_blocks}, {"load", load}}});
-      }
-    }
-  }
-  const Candidates seven = choose_candidates(ranked, ranked[0], 7);
-  std::vector<Config> expected(ranked.begin(), ranked.begin() + 5);
-  for (const std::size_t kind : {2, 3}) expected.push_back(ranked[4 * kind]);
-  EXPECT_EQ(seven.configs, expected);
-  EXPECT_EQ(choose_candidates(ranked, ranked[0], 11).configs.size(), 11u);
-}
-
-TEST(ChooseCandidates, TakesThoseToKeepBesideTheCapWhereTheyAreRanked) {
-  const Config a1{"a", {{"n", "1"}}}, a2{"a", {{"n", "2"}}}, a3{"a", {{"n", "3"}}},
-      b1{"b", {{"n", "1"}}}, other{"c", {{"n", "1"}}};
-  const std::vector<Config> ranked{a1, a2, a3, b1};
-  const Candidates kept = choose_candidates(ranked, a1, 2, {a3, other});
-  EXPECT_EQ(kept.configs, (std::vector<Config>{a1, a3, b1}));
-  EXPECT_EQ(kept.kept, std::vector<std::size_t>{1});
-  const Candidates shifted = choose_candidates({a2, a3}, a1, 2, {a3});  // the default comes first
-  EXPECT_EQ(shifted.configs, (std::vector<Config>{a1, a2, a3}));
-  EXPECT_EQ(shifted.kept, std::vector<std::size_t>{2});
 }
 
 TEST(CompileCost, GrowsWithWhatAThreadHolds) {

@@ -162,22 +162,30 @@ TEST(ScaleToCheck, SpreadsFp8ResultsAndLeavesOthersAlone) {
   EXPECT_EQ(scale_to_check(DType::kF8E5M2, 1), 0.75);
 }
 
-// Two kernels, the second of which is right.
+// Two kernels, "mine" and "generic", one of which may be at fault.
 class FullCheckTest : public ::testing::Test {
  protected:
+  // What mine did wrong, while generic is right.
   Status compare(const Problem& problem, Fault fault, std::int64_t cap_bytes = 1 << 20) {
+    const FullCheck check = check_both(problem, "mine", fault, cap_bytes);
+    EXPECT_TRUE(check.generic.ok()) << check.generic.to_string();
+    checked_ = check.checked;
+    return check.candidate;
+  }
+  FullCheck check_both(const Problem& problem, const std::string& at_fault, Fault fault,
+                       std::int64_t cap_bytes = 1 << 20) {
     DeviceFacts facts = testing::scripted_facts();
     facts.l2_bytes = 0;
     ScriptedDevice device(facts);
-    device.script.effect = testing::emulated_softmax(
-        problem, [=](const std::string& entry) { return entry == "mine" ? fault : Fault::kNone; });
+    device.script.effect = testing::emulated_softmax(problem, [=](const std::string& entry) {
+      return entry == at_fault ? fault : Fault::kNone;
+    });
     const auto module = device.load({"scripted\nmine\ngeneric", "", ""}).value();
     const auto plan = [&](const char* entry) {
       return make_plan(problem, DeviceFacts{}, generic_config(), *module->kernel(entry));
     };
     const Result<Arena> arena = Arena::make(device, problem, {});
-    return compare_with_generic(device, plan("mine"), plan("generic"), *arena, cap_bytes, 2,
-                                &checked_);
+    return compare_with_generic(device, plan("mine"), plan("generic"), *arena, cap_bytes, 2);
   }
   std::string checked_;
 };
@@ -199,6 +207,15 @@ TEST_F(FullCheckTest, FindsWhatGoesWrongOnlyAtTheProblemsOwnSize) {
 TEST_F(FullCheckTest, FindsSmallErrorsInPlaceAndPitched) {
   for (const Case& it : cases()) {
     EXPECT_EQ(compare(it.problem, Fault::kSlightlyOff).code(), Code::kAccuracyFailed) << it.name;
+  }
+}
+
+TEST_F(FullCheckTest, TellsGenericsErrorsFromTheCandidates) {
+  for (const Case& it : cases()) {
+    const FullCheck check = check_both(it.problem, "generic", Fault::kSlightlyOff);
+    EXPECT_TRUE(check.candidate.ok()) << it.name << ": " << check.candidate.to_string();
+    EXPECT_EQ(check.generic.code(), Code::kAccuracyFailed) << it.name;
+    EXPECT_NE(check.generic.message().find(", the winner "), std::string::npos);
   }
 }
 

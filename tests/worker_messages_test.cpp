@@ -67,9 +67,10 @@ TEST(WorkerMessages, KeepEveryStepWhole) {
   EXPECT_EQ(trying.problem, 7u);
   EXPECT_EQ(trying.in_hand, kProblem);
   EXPECT_EQ(trying.config, "generic:threads=256");
-  const TuneProgress progress = there_and_back(TuneProgress{1, 2, kProblem, 3, 4, 5, 6, 7});
+  const TuneProgress progress = there_and_back(TuneProgress{1, 2, kProblem, 3, 4, 2, 5, 6, 7});
   EXPECT_EQ(progress.in_hand, kProblem);
   EXPECT_EQ(progress.candidates, 4u);
+  EXPECT_EQ(progress.restored, 2u);
   EXPECT_EQ(progress.floor_ns, 7);
   EXPECT_TRUE(there_and_back(WorkerEnded{true}).interrupted);
 }
@@ -115,7 +116,9 @@ TEST(WorkerMessages, KeepAWinnerAndAFailureWhole) {
   tuned.outcome.record.evidence.verdict = "tie";
   tuned.outcome.rejections = {
       {"host", kProblem, "generic:threads=64", "digest", Code::kDeviceLost, "it died"}};
+  tuned.outcome.restored = 9;
   const TuneOutcome read = there_and_back(tuned).outcome;
+  EXPECT_EQ(read.restored, 9u);
   EXPECT_EQ(read.state, TuneOutcome::State::kTuned);
   EXPECT_TRUE(read.status.ok());
   EXPECT_EQ(read.record.config, tuned.outcome.record.config);

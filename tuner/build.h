@@ -13,6 +13,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -28,12 +29,15 @@ class CandidateBuilds {
   // Begins on `threads` threads, the caller's counted: that one compiles only while it waits.
   // Config `first` goes ahead of the rest, in a program of its own. The session outlives the
   // builds.
-  CandidateBuilds(const Session& session, const Problem& problem, std::vector<Config> configs,
-                  std::size_t first, int threads);
+  CandidateBuilds(const Session& session, const Problem& problem,
+                  const std::vector<Config>& configs, std::size_t first, int threads);
   // Drops what nobody has begun and waits for the rest; kernels go with it.
   ~CandidateBuilds();
   CandidateBuilds(const CandidateBuilds&) = delete;
   CandidateBuilds& operator=(const CandidateBuilds&) = delete;
+
+  // Further candidates, whose programs come after all others; the index of the first.
+  std::size_t add(const std::vector<Config>& configs);
 
   // The candidate, compiled and loaded. A program that fails is built again config by config, so
   // that one bad candidate costs its neighbours nothing. For one thread at a time.
@@ -44,13 +48,16 @@ class CandidateBuilds {
 
  private:
   struct Job {
-    std::vector<std::size_t> configs;  // indices
+    std::vector<std::size_t> candidates;
+    std::vector<Config> configs;  // of the candidates
     std::vector<std::string> entries;
     enum class State { kWaiting, kRunning, kDone } state = State::kWaiting;
     Status status;
     Binary binary;
     std::unique_ptr<Module> module;  // once a candidate of it was taken
   };
+  void enqueue(const std::vector<Config>& configs, std::optional<std::size_t> alone);
+  void start_threads();
   void work();
   void run(Job& job, std::unique_lock<std::mutex>& lock);
   void compile(Job& job) const;
@@ -61,11 +68,11 @@ class CandidateBuilds {
 
   const Session& session_;
   const Problem problem_;
-  const std::vector<Config> configs_;
+  const std::size_t most_threads_;  // beside the caller's
   std::mutex mutex_;
-  std::condition_variable done_;
-  std::deque<Job> jobs_;      // the order of compiling; never shrinks
-  std::vector<Job*> job_of_;  // by config
+  std::condition_variable changed_;  // a job was added or is done
+  std::deque<Job> jobs_;             // the order of compiling; never shrinks
+  std::vector<Job*> job_of_;         // by candidate
   bool cancelled_ = false;
   std::vector<std::thread> threads_;
 };
@@ -73,20 +80,5 @@ class CandidateBuilds {
 // Seconds of one core to optimize and assemble the config's kernel, roughly: the more elements a
 // thread holds, the longer its unrolled text. Two kernels of each size, Xeon of an H200 machine.
 double compile_s(const Problem& problem, const DeviceFacts& facts, const Config& config);
-
-// The configs that a search of at most `cap` tries, in order of rank, and where the default stands
-// among them. The best of each family is among them, since ranks of different families are guesses
-// of different people. Of the other places two thirds go by rank alone, a third to the best of
-// further kinds: the first hundred by rank are few kinds, with every policy. Of 165 winners that
-// searches with this or that share found, 48 candidates hold 130 by rank alone, 132 half and half,
-// 139 so. Generic only where nothing else is left or it is the default. What of `kept` is ranked
-// comes beside the cap.
-struct Candidates {
-  std::vector<Config> configs;
-  std::size_t default_index = 0;
-  std::vector<std::size_t> kept;  // where those of `kept` stand
-};
-Candidates choose_candidates(const std::vector<Config>& ranked, const Config& standard,
-                             std::size_t cap, const std::vector<Config>& kept = {});
 
 }  // namespace rowsmith

@@ -138,7 +138,7 @@ int run_bench(const CliArgs& args, Cli& cli) {
     named = std::move(*list);
     print_broken(args, *named, cli);
   }
-  const auto session = open_session(*options);
+  const auto session = open_compiling_session(*options);
   if (!session.ok()) return fail(args, cli, session.status());
   const DeviceFacts& facts = session->device->facts();
   auto rows = rows_to_bench(named ? &*named : nullptr, *session);

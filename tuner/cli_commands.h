@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/device_state.h"
+#include "runtime/session.h"
 #include "tuner/number_list.h"
 
 #include <rowsmith/runtime.h>
@@ -110,6 +111,9 @@ std::string short_name(const Problem& problem);
 
 // Opens the winner store, printing its note if it has one.
 OpenedStore open_noting(const RuntimeOptions& options, Cli& cli);
+
+// A session to tune or time on. No device also where it has no compiler at all: nothing could run.
+Result<Session> open_compiling_session(const RuntimeOptions& options);
 
 // Cache busy where winners would end with the process: time and work thrown away.
 Status check_keeps(const RuntimeOptions& options, const WinnerStore& store);

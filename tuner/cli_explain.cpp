@@ -75,11 +75,15 @@ std::string details(const SearchEvent& event) {
       if (event.registers == 0) return "the device does not say what it costs";
       return fmt::format("{} registers, {} bytes spilled", event.registers, event.spill_bytes);
     case Kind::kDropped: return event.reason;
+    case Kind::kRestored:
+      return time_text(event.ns) + " by the screening of an earlier run, at the default's time now";
     case Kind::kScreened:
       return fmt::format("median {} of {}", time_text(event.ns), samples_text(event.samples));
     case Kind::kCut:
-      return fmt::format("{} in {}: {}", time_text(event.ns), samples_text(event.samples),
-                         cut_text(event));
+      return fmt::format(
+          "{} {}: {}", time_text(event.ns),
+          event.samples == 0 ? "in an earlier run" : "in " + samples_text(event.samples),
+          cut_text(event));
     case Kind::kFinals: return finals_text(event);
     case Kind::kRound:
       return fmt::format("{}, against #{}: {}", event.samples, event.candidate, finals_text(event));
@@ -124,6 +128,7 @@ Json explain_json(const SearchEvent& event) {
       json["round"] = event.samples;
       json["fastest"] = event.candidate;
       break;
+    case Kind::kRestored: json["ns"] = event.ns; break;
     case Kind::kScreened:
     case Kind::kCut:
     case Kind::kVerdict:

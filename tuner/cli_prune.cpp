@@ -4,6 +4,8 @@
 // them or their class of device is named, binaries by least recent use. Sites are left alone.
 
 #include "cache/binary_store.h"
+#include "cache/record.h"
+#include "kernel_templates/catalog.h"
 #include "tuner/cli_commands.h"
 #include "tuner/tune_cli.h"
 
@@ -14,6 +16,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <ostream>
+#include <set>
 
 namespace rowsmith {
 namespace {
@@ -26,6 +29,7 @@ struct DroppedWinner {
 struct Pruned {
   std::vector<DroppedWinner> dropped;
   std::size_t kept = 0;
+  std::size_t screenings = 0;  // of searches that had not ended, dropped
   // Bytes on disk given back, or with --dry-run to be given back. Of winners only what was seen.
   std::int64_t winner_bytes = 0, binary_bytes = 0;
 };
@@ -49,12 +53,55 @@ std::int64_t database_bytes(const std::string& directory) {
   return total;
 }
 
-std::string why_dropped(const CliArgs& args, const WinnerRecord& record) {
+bool is_named(const CliArgs& args, const std::string& device_class) {
   const auto& classes = args.device_classes;
-  if (std::find(classes.begin(), classes.end(), record.device_class) != classes.end()) {
-    return "its device class was named";
+  return std::find(classes.begin(), classes.end(), device_class) != classes.end();
+}
+
+std::string why_dropped(const CliArgs& args, const WinnerRecord& record) {
+  return is_named(args, record.device_class) ? "its device class was named"
+                                             : why_family_lost(record);
+}
+
+// What no search can take over, or none is going to.
+bool is_needless(const CliArgs& args, const Screening& screening,
+                 const std::vector<WinnerRecord>& records) {
+  const auto config = parse_config(screening.config);
+  const Family* family = config ? find_family(config->family) : nullptr;
+  return is_named(args, screening.device_class) || family == nullptr ||
+         family->digest() != screening.family_digest ||
+         std::any_of(records.begin(), records.end(), [&](const WinnerRecord& record) {
+           return ends_screening(record) && record.device_class == screening.device_class &&
+                  record.problem == screening.problem;
+         });
+}
+
+// Answers how many go, or with --dry-run would go.
+Result<std::size_t> prune_screenings(const CliArgs& args, std::vector<Screening> screenings,
+                                     const std::vector<WinnerRecord>& records, WinnerStore& store) {
+  std::erase_if(screenings, [&](const Screening& it) { return !is_needless(args, it, records); });
+  if (!args.dry_run && !screenings.empty()) {
+    if (Status status = store.erase_screenings(screenings); !status.ok()) return status;
   }
-  return why_family_lost(record);
+  return screenings.size();
+}
+
+// Invalid argument where a class that was named has nothing in the cache: a slip, which would pass
+// for done.
+Status check_device_classes(const CliArgs& args, const std::vector<WinnerRecord>& records,
+                            const std::vector<Screening>& screenings) {
+  std::set<std::string> classes;
+  for (const WinnerRecord& record : records) classes.insert(record.device_class);
+  for (const Screening& screening : screenings) classes.insert(screening.device_class);
+  std::string names;
+  for (const std::string& name : classes) names += (names.empty() ? "" : ", ") + name;
+  for (const std::string& name : args.device_classes) {
+    if (classes.count(name) > 0) continue;
+    return Status(Code::kInvalidArgument,
+                  "--device-class: the cache has no winner of '" + name + "'; " +
+                      (names.empty() ? "it has none at all" : "it has those of " + names));
+  }
+  return {};
 }
 
 // The winners are gone from the file once the store is closed.
@@ -65,6 +112,13 @@ Status prune_winners(const CliArgs& args, const RuntimeOptions& options, Cli& cl
   }
   const auto records = opened.store->list();
   if (!records.ok()) return records.status();
+  const auto screenings = opened.store->list_screenings();
+  if (!screenings.ok()) return screenings.status();
+  Status known = check_device_classes(args, *records, *screenings);
+  if (!known.ok()) return known;
+  const auto needless = prune_screenings(args, *screenings, *records, *opened.store);
+  if (!needless.ok()) return needless.status();
+  pruned.screenings = *needless;
   for (const WinnerRecord& record : *records) {
     if (cli.stop && cli.stop()) break;
     std::string why = why_dropped(args, record);
@@ -106,6 +160,9 @@ void print_dropped(const Pruned& pruned, Cli& cli) {
 void print_sums(const CliArgs& args, const Pruned& pruned, Cli& cli) {
   const char* verb = args.dry_run ? "would be " : "";
   cli.err << fmt::format("{} winners {}dropped, {} kept", pruned.dropped.size(), verb, pruned.kept);
+  if (pruned.screenings > 0) {
+    cli.err << fmt::format(", {} screenings {}dropped", pruned.screenings, verb);
+  }
   if (!args.dry_run) cli.err << fmt::format(", {} freed", size_text(pruned.winner_bytes));
   cli.err << fmt::format("; {} of binaries {}freed\n", size_text(pruned.binary_bytes), verb);
 }
@@ -114,6 +171,7 @@ Json pruned_json(const CliArgs& args, const Pruned& pruned) {
   Json json = {{"dry_run", args.dry_run},
                {"dropped", Json::array()},
                {"kept", pruned.kept},
+               {"screenings_dropped", pruned.screenings},
                {"winners_freed_bytes", args.dry_run ? Json(nullptr) : Json(pruned.winner_bytes)},
                {"binaries_freed_bytes", pruned.binary_bytes}};
   for (const DroppedWinner& dropped : pruned.dropped) {
@@ -134,6 +192,8 @@ int run_prune(const CliArgs& args, Cli& cli) {
   if (!options->cache_dir.empty()) {
     const Status status = prune_cache(args, *options, cli, pruned);
     if (!status.ok()) return fail(args, cli, status);
+  } else if (const Status known = check_device_classes(args, {}, {}); !known.ok()) {
+    return fail(args, cli, known);
   }
   if (args.json) {
     print_json(cli.out, pruned_json(args, pruned));

@@ -153,6 +153,14 @@ OpenedStore open_noting(const RuntimeOptions& options, Cli& cli) {
   return opened;
 }
 
+Result<Session> open_compiling_session(const RuntimeOptions& options) {
+  auto session = open_session(options);
+  if (!session.ok() || !session->device->facts().compiler.empty()) return session;
+  const auto probe = session->device->compile({"probe", "int rowsmith_probe;", {}});
+  if (probe.ok()) return session;
+  return Status(Code::kNoDevice, "the device cannot be compiled for: " + probe.status().message());
+}
+
 Status check_keeps(const RuntimeOptions& options, const WinnerStore& store) {
   const std::string location = store.location();
   if (options.read_only) {

@@ -121,6 +121,7 @@ Json problem_json(const std::string& device, const TuneOutcome& outcome) {
       {"speedup_high", evidence.speedup_high > 0 ? Json(evidence.speedup_high) : Json(nullptr)},
       {"floor_ns", ns_or_null(evidence.floor_ns)},
       {"candidates", evidence.candidates},
+      {"restored", outcome.restored},
       {"rejected", done ? evidence.rejected : static_cast<std::int64_t>(outcome.rejections.size())},
       {"error_ratio", done ? Json(evidence.error_ratio) : Json(nullptr)},
       {"max_error_ulp", done ? Json(evidence.max_error_ulp) : Json(nullptr)},
@@ -179,20 +180,23 @@ void print_table(const std::vector<Row>& rows, Cli& cli) {
 
 // The sum; with JSON also a sentence for each problem without a winner, which the table shows.
 void print_summary(const std::vector<Row>& rows, double elapsed_s, bool json, Cli& cli) {
-  std::size_t tuned = 0, kept = 0, skipped = 0, failed = 0;
+  std::size_t tuned = 0, kept = 0, skipped = 0, failed = 0, restored = 0;
   for (const Row& row : rows) {
     const TuneOutcome& outcome = row.outcome;
     tuned += outcome.state == TuneOutcome::State::kTuned;
     kept += outcome.state == TuneOutcome::State::kKept;
     skipped += outcome.state == TuneOutcome::State::kSkipped;
     failed += outcome.state == TuneOutcome::State::kFailed;
+    restored += outcome.restored;
     if (json && !is_done(outcome)) {
       cli.err << fmt::format("tune: {} {}: {}\n", short_name(outcome.problem),
                              to_string(outcome.state), outcome.status.to_string());
     }
   }
-  cli.err << fmt::format("{} tuned, {} kept, {} skipped, {} failed in {:.1f} s\n", tuned, kept,
+  cli.err << fmt::format("{} tuned, {} kept, {} skipped, {} failed in {:.1f} s", tuned, kept,
                          skipped, failed, elapsed_s);
+  if (restored > 0) cli.err << fmt::format("; {} screenings of earlier runs restored", restored);
+  cli.err << '\n';
 }
 
 Supervision supervision_of(const CliArgs& args, const RuntimeOptions& options,

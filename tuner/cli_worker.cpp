@@ -47,7 +47,7 @@ int run_worker(const CliArgs&, Cli& cli) {
     cli.err << "tune: worker: " << request.status().message() << '\n';
     return kExitUsage;
   }
-  const auto session = open_session(request->options);
+  const auto session = open_compiling_session(request->options);
   if (!session.ok()) {
     write_worker_message(channel.out, WorkerCannotStart{session.status()});
     return kExitNothingRan;

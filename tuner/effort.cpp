@@ -11,12 +11,12 @@ namespace rowsmith {
 namespace {
 
 struct Amounts {
-  std::size_t candidates, finalists, final_rounds;
+  std::size_t candidates, near, finalists, final_rounds;
 };
 
 constexpr Amounts kGpu[] = {
-    {12, 3, 9}, {48, 4, 15}, {std::numeric_limits<std::size_t>::max(), 6, 31}};
-constexpr Amounts kHost[] = {{4, 1, 5}, {6, 2, 5}, {16, 2, 7}};
+    {8, 4, 3, 9}, {24, 16, 6, 15}, {std::numeric_limits<std::size_t>::max(), 0, 8, 31}};
+constexpr Amounts kHost[] = {{4, 0, 1, 5}, {6, 0, 2, 5}, {16, 0, 2, 7}};
 
 }  // namespace
 
@@ -25,6 +25,7 @@ EffortPlan plan_of(Effort effort, const DeviceFacts& facts) {
   const Amounts& amounts = (host ? kHost : kGpu)[static_cast<int>(effort)];
   EffortPlan plan;
   plan.candidates = amounts.candidates;
+  plan.near = amounts.near;
   if (effort == Effort::kStandard && !host) plan.compile_s = 14;
   plan.search.finalists = amounts.finalists;
   plan.search.final_rounds = amounts.final_rounds;

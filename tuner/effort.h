@@ -16,7 +16,8 @@ namespace rowsmith {
 
 struct EffortPlan {
   std::size_t candidates = 0;  // at most, the default included
-  // Of one core: half as many candidates are enough where all would take longer to compile.
+  std::size_t near = 0;  // and further ones, near the best of those  // Of one core: half as many
+                         // candidates are enough where all would take longer to compile.
   double compile_s = 0;  // 0 = however long
   int spill_bytes = 0;   // a thread; who spills more is timed only if nothing else stands
   SearchOptions search;

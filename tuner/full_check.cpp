@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <sstream>
 #include <vector>
 
@@ -120,27 +121,22 @@ std::string extent(const SoftmaxCall& call, const std::vector<Band>& bands) {
          std::to_string(bands.size()) + " bands";
 }
 
-}  // namespace
+// Where the results differ: the row of the call, its column.
+struct Difference {
+  std::int64_t row = 0, col = 0;
+  const char *mine = nullptr, *theirs = nullptr;  // the row's results
+};
 
-Status compare_with_generic(Device& device, const LaunchPlan& plan, const LaunchPlan& generic,
-                            const Arena& arena, std::int64_t cap_bytes, int threads,
-                            std::string* checked) {
-  SoftmaxCall call = arena.call(0);
-  call.out_scale = scale_to_check(call.out, call.cols);
-  const std::vector<Band> bands = bands_of(call, cap_bytes);
-  *checked = extent(call, bands);
-  const auto mine = results_of(device, plan, arena, call, bands);
-  if (!mine.ok()) return mine.status();
-  const auto theirs = results_of(device, generic, arena, call, bands);
-  if (!theirs.ok()) return theirs.status().with_context("generic");
+std::optional<Difference> find_difference(const SoftmaxCall& call, const std::vector<Band>& bands,
+                                          const std::vector<std::string>& mine,
+                                          const std::vector<std::string>& theirs, int threads) {
   const auto stride = static_cast<std::size_t>(call.dst_stride) * size_of(call.out);
+  const auto turn = static_cast<std::size_t>(std::max<std::int64_t>(1, kTurnElements / call.cols));
   for (std::size_t i = 0; i < bands.size(); ++i) {
     const auto rows = static_cast<std::size_t>(bands[i].end - bands[i].begin);
-    const char* const a = mine.value()[i].data();
-    const char* const b = theirs.value()[i].data();
+    const char* const a = mine[i].data();
+    const char* const b = theirs[i].data();
     std::vector<std::int64_t> differs(rows);  // by row: where
-    const auto turn =
-        static_cast<std::size_t>(std::max<std::int64_t>(1, kTurnElements / call.cols));
     parallel_for((rows + turn - 1) / turn, threads, [&](std::size_t at) {
       for (std::size_t row = at * turn; row < std::min(rows, (at + 1) * turn); ++row) {
         differs[row] = first_difference(a + row * stride, b + row * stride, call.cols, call.out);
@@ -150,14 +146,72 @@ Status compare_with_generic(Device& device, const LaunchPlan& plan, const Launch
         std::find_if(differs.begin(), differs.end(), [](std::int64_t col) { return col >= 0; });
     if (wrong == differs.end()) continue;
     const auto row = static_cast<std::size_t>(wrong - differs.begin());
-    const std::size_t at = row * stride + static_cast<std::size_t>(*wrong) * size_of(call.out);
-    std::ostringstream text;
-    text << "at its own S, row " << bands[i].begin + static_cast<std::int64_t>(row) << ", column "
-         << *wrong << ": got " << static_cast<double>(decode(call.out, a + at)) << ", generic "
-         << static_cast<double>(decode(call.out, b + at));
-    return Status(Code::kAccuracyFailed, text.str());
+    return Difference{bands[i].begin + static_cast<std::int64_t>(row), *wrong, a + row * stride,
+                      b + row * stride};
   }
   return {};
+}
+
+std::string words(const SoftmaxCall& call, const Difference& it, const char* got,
+                  const char* other_name, const char* other) {
+  const std::size_t at = static_cast<std::size_t>(it.col) * size_of(call.out);
+  std::ostringstream text;
+  text << "at its own S, row " << it.row << ", column " << it.col << ": got "
+       << static_cast<double>(decode(call.out, got + at)) << ", " << other_name << " "
+       << static_cast<double>(decode(call.out, other + at));
+  return text.str();
+}
+
+// Who is wrong in that row; the candidate where the reference does not tell.
+void judge(Device& device, const Arena& arena, const SoftmaxCall& call, const Difference& it,
+           FullCheck& check) {
+  Status read = call.src == call.dst ? arena.refill(device, 0) : Status();
+  std::string input(static_cast<std::size_t>(call.cols) * size_of(call.in), '\0');
+  if (read.ok()) {
+    const char* from = static_cast<const char*>(call.src) +
+                       it.row * call.src_stride * static_cast<std::int64_t>(size_of(call.in));
+    read = device.copy_out(input.data(), from, input.size());
+  }
+  bool mine_is_right = false, theirs_is_right = true;
+  if (read.ok()) {
+    const ReferenceRow reference = reference_row(call.in, input.data(), call.cols, call.out_scale);
+    const auto is_right = [&](const char* row) {
+      return judge_row(reference, call.out, row, call.cols).error_ratio <= 1;
+    };
+    mine_is_right = is_right(it.mine);
+    theirs_is_right = is_right(it.theirs);
+  }
+  const auto wrong = [&](const char* got, const char* other_name, const char* other) {
+    return Status(Code::kAccuracyFailed, words(call, it, got, other_name, other));
+  };
+  if (!theirs_is_right) check.generic = wrong(it.theirs, "the winner", it.mine);
+  if (!mine_is_right || theirs_is_right) check.candidate = wrong(it.mine, "generic", it.theirs);
+}
+
+}  // namespace
+
+FullCheck compare_with_generic(Device& device, const LaunchPlan& plan, const LaunchPlan& generic,
+                               const Arena& arena, std::int64_t cap_bytes, int threads,
+                               const std::function<void()>& before_generic) {
+  SoftmaxCall call = arena.call(0);
+  call.out_scale = scale_to_check(call.out, call.cols);
+  const std::vector<Band> bands = bands_of(call, cap_bytes);
+  FullCheck check;
+  check.checked = extent(call, bands);
+  const auto mine = results_of(device, plan, arena, call, bands);
+  if (!mine.ok()) {
+    check.candidate = mine.status();
+    return check;
+  }
+  before_generic();
+  const auto theirs = results_of(device, generic, arena, call, bands);
+  if (!theirs.ok()) {
+    check.generic = theirs.status();
+    return check;
+  }
+  const auto difference = find_difference(call, bands, *mine, *theirs, threads);
+  if (difference) judge(device, arena, call, *difference, check);
+  return check;
 }
 
 }  // namespace rowsmith

@@ -40,7 +40,7 @@ void ProblemTuner::record(const Search::Verdict& verdict) {
   record.family_digest = find_family(record.config.family)->digest();
   fill_evidence(record.evidence, verdict);
   const std::string dirty = why_dirty(record.evidence);
-  if (!dirty.empty() && keeps_earlier(dirty)) return;
+  if (!dirty.empty() && keeps_earlier(dirty)) return end_screenings();
   Status stored = session_.store->put(record);
   if (!stored.ok()) {
     end_with(TuneOutcome::State::kFailed, stored.with_context("tuned, but not remembered"));
@@ -50,7 +50,8 @@ void ProblemTuner::record(const Search::Verdict& verdict) {
 }
 
 // A run in doubt that nobody insisted on gives way to an earlier one that tried more, or tried as
-// much at a higher clock: that is nearer to what the device can do. Of two alike the later stays.
+// much at a higher clock: that is nearer to what the device can do. Of two alike the later stays,
+// unless it was cut before it had timed again what the earlier one found.
 bool ProblemTuner::keeps_earlier(const std::string& dirty) {
   const std::string name = to_string(outcome_.problem);
   WinnerRecord& record = outcome_.record;
@@ -59,7 +60,9 @@ bool ProblemTuner::keeps_earlier(const std::string& dirty) {
       return std::tuple(!it.cut, effort_rank(it.effort), it.timed, it.sm_clock_mhz);
     };
     Result<std::optional<WinnerRecord>> earlier = find_servable(session_, outcome_.problem);
-    if (earlier.ok() && *earlier && worth((*earlier)->evidence) > worth(record.evidence)) {
+    const bool behind = record.evidence.cut && !search_->has_caught_up();
+    if (earlier.ok() && *earlier &&
+        (behind || worth((*earlier)->evidence) > worth(record.evidence))) {
       log().warn("{}: timed again, but {}: the earlier result stays", name, dirty);
       record = std::move(**earlier);
       return end_with(TuneOutcome::State::kKept, Status());
@@ -93,7 +96,7 @@ void ProblemTuner::fill_evidence(Evidence& evidence, const Search::Verdict& verd
   evidence.candidates = static_cast<std::int64_t>(candidates_.size());
   evidence.cut = search_->was_stopped();
   for (std::size_t i = 0; evidence.cut && i < candidates_.size(); ++i) {
-    evidence.timed += search_->samples(i).empty() ? 0 : 1;
+    evidence.timed += !search_->samples(i).empty() || search_->is_restored(i) ? 1 : 0;
   }
   evidence.rejected = static_cast<std::int64_t>(outcome_.rejections.size());
   evidence.error_ratio = accuracy_.error_ratio;
@@ -146,6 +149,7 @@ void ProblemTuner::show_progress() const {
   progress.in_hand = outcome_.problem;
   progress.candidate = search_->screened();
   progress.candidates = candidates_.size();
+  progress.restored = search_->restored();
   progress.floor_ns = floor_ns_;
   if (!search_->samples(chosen_.default_index).empty()) {
     progress.default_ns = whole_ns(median_ns(chosen_.default_index));
@@ -163,8 +167,8 @@ void ProblemTuner::explain(SearchEvent event) const {
   settings_.explain(event);
 }
 
-void ProblemTuner::explain_ranks() const {
-  for (std::size_t i = 0; i < chosen_.configs.size(); ++i) {
+void ProblemTuner::explain_ranks(std::size_t first) const {
+  for (std::size_t i = first; i < chosen_.configs.size(); ++i) {
     SearchEvent event;
     event.kind = SearchEvent::Kind::kRanked;
     event.candidate = i;

@@ -7,6 +7,7 @@
 
 #include <rowsmith/text.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -20,6 +21,9 @@ void ProblemTuner::drop(std::size_t i, const Status& why) {
   explain(std::move(event));
   search_->reject(i);
   candidates_[i].watch.reset();
+  std::erase_if(unsaved_, [config = to_string(chosen_.configs[i])](const Screening& screening) {
+    return screening.config == config;
+  });
   log().debug("{}: {}: {}", to_string(outcome_.problem), to_string(chosen_.configs[i]),
               why.to_string());
 }
@@ -33,17 +37,31 @@ void ProblemTuner::reject(std::size_t i, const Status& why) {
     case Code::kOutOfMemory: memory_failure_ = why.with_context(config); return;
     case Code::kNotTuned: return;
     case Code::kUnsupported: passed_over_ = why; return;
-    default: remember_rejection(i, why);
+    default: remember_rejection(chosen_.configs[i], why);
   }
 }
 
-void ProblemTuner::remember_rejection(std::size_t i, const Status& why) {
-  const std::string config = to_string(chosen_.configs[i]);
-  Rejection rejection{class_,     outcome_.problem,
-                      config,     std::string(find_family(chosen_.configs[i].family)->digest()),
-                      why.code(), why.message()};
+// Whether it is a candidate or was only to be compared with.
+void ProblemTuner::reject_generic(const Status& why) {
+  const Config generic = generic_config();
+  const auto& configs = chosen_.configs;
+  const auto at = std::find(configs.begin(), configs.end(), generic);
+  if (at != configs.end()) {
+    reject(static_cast<std::size_t>(at - configs.begin()), why);
+  } else {
+    remember_rejection(generic, why);
+  }
+}
+
+void ProblemTuner::remember_rejection(const Config& config, const Status& why) {
+  Rejection rejection{class_,
+                      outcome_.problem,
+                      to_string(config),
+                      std::string(find_family(config.family)->digest()),
+                      why.code(),
+                      why.message()};
   if (Status stored = session_.store->put_rejection(rejection); !stored.ok()) {
-    log().warn("{}: a rejection is not remembered: {}", config, stored.message());
+    log().warn("{}: a rejection is not remembered: {}", rejection.config, stored.message());
   }
   outcome_.rejections.push_back(std::move(rejection));
 }

@@ -5,7 +5,6 @@
 
 #include "runtime/killers.h"
 #include "runtime/log.h"
-#include "tuner/full_check.h"
 #include "tuner/parallel.h"
 
 #include <rowsmith/text.h>
@@ -45,6 +44,7 @@ TuneOutcome ProblemTuner::run() {
     if (!ended_) conclude();
     log().debug("{}: {:.3f} s to the first candidate, {:.3f} s of search, {:.3f} s to confirm",
                 to_string(outcome_.problem), ready - start, searched - ready, now() - searched);
+    outcome_.restored = search_->restored();
   }
   return std::move(outcome_);
 }
@@ -81,40 +81,6 @@ bool ProblemTuner::settled_before_search() {
   return false;
 }
 
-// The candidates, and generic to compare the winner with, begin to be compiled.
-void ProblemTuner::begin_builds(std::vector<Config> legal) {
-  const Problem& problem = outcome_.problem;
-  const Config standard = default_of(legal);
-  if (!settings_.families.empty()) {
-    const auto wanted = [&](const Config& config) {
-      const auto& names = settings_.families;
-      return std::find(names.begin(), names.end(), config.family) != names.end();
-    };
-    legal.erase(std::stable_partition(legal.begin(), legal.end(), wanted), legal.end());
-  }
-  std::size_t most = plan_.candidates;
-  if (plan_.compile_s > 0) {
-    const double afforded = plan_.compile_s / compile_s(problem, facts_, standard);
-    most = std::clamp(static_cast<std::size_t>(afforded), most / 2, most);
-  }
-  neighbours_ = find_neighbours(session_, problem);
-  chosen_ = choose_candidates(legal, standard, most, neighbours_.configs());
-  candidates_.resize(chosen_.configs.size());
-  search_.emplace(plan_.search, candidates_.size(), chosen_.default_index, chosen_.kept);
-  if (settings_.explain) {
-    search_->on_event([this](SearchEvent event) { explain(std::move(event)); });
-  }
-  explain_ranks();
-  std::vector<Config> configs = chosen_.configs;
-  const Config generic = generic_config();
-  if (session_.modules->loaded(problem, generic) == nullptr) {
-    const auto found = std::find(configs.begin(), configs.end(), generic);
-    generic_ = static_cast<std::size_t>(found - configs.begin());
-    if (found == configs.end()) configs.push_back(generic);
-  }
-  builds_.emplace(session_, problem, std::move(configs), chosen_.default_index, threads_);
-}
-
 // Buffers, reference and floor, while candidates are compiled. False where the problem ended here.
 bool ProblemTuner::prepare() {
   using State = TuneOutcome::State;
@@ -143,7 +109,9 @@ bool ProblemTuner::prepare() {
   verifier_ = std::move(*verifier);
   // A GPU's clock does not notice compilers; the host device's does.
   if (facts_.kind == "host") {
-    for (std::size_t i = 0; i < candidates_.size() && !time_is_up(); ++i) builds_->take(i);
+    for (const Candidate& candidate : candidates_) {
+      if (candidate.build && !time_is_up()) builds_->take(*candidate.build);
+    }
     if (generic_) builds_->compiled_alone(*generic_);
   }
   copies.wait();
@@ -189,6 +157,7 @@ void ProblemTuner::on_device(std::optional<std::size_t> i) {
 
 void ProblemTuner::search_best() {
   take_samples();
+  save_screenings();
   clocks_.read(*session_.device);
 }
 
@@ -203,7 +172,9 @@ void ProblemTuner::take_samples() {
     // The default is screened whatever the budget: without it there is nothing to serve.
     const bool first = step.candidate == chosen_.default_index && search_->screened() == 0;
     if (!first && time_is_up()) return search_->stop();
-    if (step.stage == Search::Stage::kFinals && !finals_begun_) {
+    if (step.stage == Search::Stage::kRefining) {
+      refine();
+    } else if (step.stage == Search::Stage::kFinals && !finals_begun_) {
       enter_finals();
     } else {
       take_sample(step);
@@ -232,6 +203,7 @@ void ProblemTuner::take_sample(const Search::Step& step) {
   if (step.stage == Search::Stage::kScreening &&
       (next.candidate != step.candidate || next.stage != step.stage)) {
     candidate.watch.reset();
+    keep_screening(step.candidate);
     verify_leader();
   }
 }
@@ -239,7 +211,8 @@ void ProblemTuner::take_sample(const Search::Step& step) {
 // Before a time cuts others, its results must be right.
 void ProblemTuner::verify_leader() {
   while (!ended_ && search_->leader() && !candidates_[*search_->leader()].verified) {
-    const bool last = search_->next().stage != Search::Stage::kScreening;
+    const Search::Stage stage = search_->next().stage;
+    const bool last = stage == Search::Stage::kFinals || stage == Search::Stage::kDone;
     if (!verify(*search_->leader()) && last) return search_again("the fastest was dropped");
   }
 }
@@ -253,15 +226,6 @@ bool ProblemTuner::verify(std::size_t i) {
     if (!status.ok()) reject(i, status);
   }
   return candidate.verified;
-}
-
-Status ProblemTuner::take_build(std::size_t i) {
-  const BuiltCandidate built = builds_->take(i);
-  if (!built.status.ok()) return built.status;
-  candidates_[i].plan = make_plan(outcome_.problem, facts_, chosen_.configs[i], built.kernel);
-  candidates_[i].built = true;
-  explain_build(i);
-  return {};
 }
 
 bool ProblemTuner::spills(std::size_t i) const {
@@ -319,48 +283,6 @@ void ProblemTuner::enter_finals() {
   }
 }
 
-Status ProblemTuner::build_alone(std::size_t i) {
-  const Config& config = chosen_.configs[i];
-  Result<const Kernel*> kernel =
-      session_.modules->get(outcome_.problem, config, builds_->compiled_alone(i));
-  if (!kernel.ok()) return kernel.status();
-  candidates_[i].plan = make_plan(outcome_.problem, facts_, config, *kernel);
-  return {};
-}
-
-// The kernel that will be stored, once more by the reference, then in full beside generic.
-bool ProblemTuner::confirm(std::size_t i) {
-  Device& device = *session_.device;
-  on_device({});
-  Status status = build_alone(i);
-  on_device(i);
-  if (status.ok()) status = verifier_->check(candidates_[i].plan);
-  if (status.ok()) {
-    accuracy_ = verifier_->accuracy();
-    if (accuracy_.error_ratio > 1) {
-      status =
-          Status(Code::kAccuracyFailed, "error ratio " + std::to_string(accuracy_.error_ratio));
-    }
-  }
-  const Config generic = generic_config();
-  if (status.ok() && chosen_.configs[i].family != generic.family &&
-      !is_killer(outcome_.rejections, generic)) {
-    on_device({});
-    Result<const Kernel*> kernel = session_.modules->get(
-        outcome_.problem, generic, generic_ ? builds_->compiled_alone(*generic_) : nullptr);
-    if (!kernel.ok()) {
-      end_with(TuneOutcome::State::kFailed, kernel.status().with_context("generic, to compare"));
-      return false;
-    }
-    on_device(i);
-    status = compare_with_generic(device, candidates_[i].plan,
-                                  make_plan(outcome_.problem, facts_, generic, *kernel), *arena_,
-                                  plan_.compare_bytes, threads_, &compared_);
-  }
-  if (!status.ok()) reject(i, status);
-  return status.ok();
-}
-
 void ProblemTuner::conclude() {
   while (!ended_) {
     const std::optional<Search::Verdict> verdict = search_->verdict();
@@ -371,7 +293,7 @@ void ProblemTuner::conclude() {
     }
     explain_verdict(*verdict);
     if (confirm(verdict->winner)) {
-      for (const std::size_t i : spillers_) remember_rejection(i, why_dropped(i));
+      for (const std::size_t i : spillers_) remember_rejection(chosen_.configs[i], why_dropped(i));
       return record(*verdict);
     }
     if (!ended_ && !time_is_up()) search_again("the winner was dropped");

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "tuner/build.h"
+#include "tuner/candidates.h"
 #include "tuner/effort.h"
 #include "tuner/floor.h"
 #include "tuner/tune_problem.h"
@@ -27,6 +28,7 @@ class ProblemTuner {
  private:
   // A candidate, once it is built with its plan, and with its stopwatch while it is being timed.
   struct Candidate {
+    std::optional<std::size_t> build;  // its place among the builds; restored ones have none
     bool built = false;
     bool verified = false;
     LaunchPlan plan;
@@ -35,11 +37,19 @@ class ProblemTuner {
 
   bool settled_before_search();
   void begin_builds(std::vector<Config> legal);
+  void start_builds();
+  bool keeps_screenings() const { return settings_.effort == Effort::kThorough; }
+  void restore_screenings();
+  void keep_screening(std::size_t i);
+  void save_screenings();
+  void end_screenings();
   bool prepare();
   bool settle_clocks();
   bool measure_floor();
   void search_best();
   void take_samples();
+  Room room_for(std::size_t places) const;
+  void refine();
   void take_sample(const Search::Step& step);
   void verify_leader();
   bool verify(std::size_t i);
@@ -53,6 +63,7 @@ class ProblemTuner {
   void enter_finals();
   Status build_alone(std::size_t i);
   bool confirm(std::size_t i);
+  Status compare_in_full(std::size_t i);
   void conclude();
   Status why_none_stands() const;
   void record(const Search::Verdict& verdict);
@@ -64,7 +75,8 @@ class ProblemTuner {
 
   void reject(std::size_t i, const Status& why);
   void drop(std::size_t i, const Status& why);
-  void remember_rejection(std::size_t i, const Status& why);
+  void reject_generic(const Status& why);
+  void remember_rejection(const Config& config, const Status& why);
   bool end_with(TuneOutcome::State state, Status why);
   bool stopped() const { return settings_.stop && settings_.stop(); }
   bool time_is_up() const { return stopped() || (deadline_ > 0 && now() >= deadline_); }
@@ -73,7 +85,7 @@ class ProblemTuner {
   void on_device(std::optional<std::size_t> i);
   void show_progress() const;
   void explain(SearchEvent event) const;
-  void explain_ranks() const;
+  void explain_ranks(std::size_t first) const;
   void explain_build(std::size_t i) const;
   void explain_verdict(const Search::Verdict& verdict) const;
 
@@ -88,6 +100,7 @@ class ProblemTuner {
   TuneOutcome outcome_;
   bool ended_ = false;
   Neighbours neighbours_;
+  std::vector<Config> ranked_;  // what may be tried
   Candidates chosen_;
   std::optional<std::size_t> generic_;  // among the builds, unless it is loaded already
   std::optional<CandidateBuilds> builds_;
@@ -96,6 +109,8 @@ class ProblemTuner {
   std::optional<Arena> arena_;
   std::optional<Verifier> verifier_;
   std::optional<Search> search_;
+  std::vector<Screening> unsaved_;  // screened, and not yet in the store
+  double saved_s_ = 0;              // when the store last took some
   std::int64_t floor_ns_ = 0;
   ClockWatch clocks_;
   bool finals_begun_ = false;

@@ -21,6 +21,7 @@ std::string bar_text(const TuneProgress& progress, const std::string& what) {
   std::string text = fmt::format("[{}/{}] {} {}{} {}/{}", progress.problem + 1, progress.problems,
                                  what, std::string(cells, '#'), std::string(kBarCells - cells, '.'),
                                  progress.candidate, progress.candidates);
+  if (progress.restored > 0) text += fmt::format(" ({} restored)", progress.restored);
   if (progress.best_ns > 0) {
     text += fmt::format(" best {} default {}", format_ns(progress.best_ns),
                         format_ns(progress.default_ns));

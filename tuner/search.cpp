@@ -38,17 +38,48 @@ Search::Search(const SearchOptions& options, std::size_t count, std::size_t defa
               order_.begin() + static_cast<std::ptrdiff_t>(default_index) + 1);
 }
 
+void Search::restore(const std::vector<Earlier>& known) {
+  std::vector<Earlier> usable;
+  for (const Earlier& it : known) {
+    assert(it.ratio > 0);
+    if (it.candidate != default_index_ && !candidates_[it.candidate].kept) usable.push_back(it);
+  }
+  std::stable_sort(usable.begin(), usable.end(),
+                   [](const Earlier& a, const Earlier& b) { return a.ratio < b.ratio; });
+  best_known_ = std::min(options_.finalists, usable.size());
+  restored_ = usable.size() - best_known_;
+  std::vector<std::size_t> best;
+  for (std::size_t at = 0; at < usable.size(); ++at) {
+    Candidate& candidate = candidates_[usable[at].candidate];
+    candidate.earlier_ratio = usable[at].ratio;
+    candidate.restored = at >= best_known_;
+    if (!candidate.restored) best.push_back(usable[at].candidate);
+  }
+  std::erase_if(order_, [&](std::size_t i) { return candidates_[i].earlier_ratio > 0; });
+  order_.insert(order_.begin() + 1, best.begin(), best.end());
+}
+
+// Nothing can be compared with what earlier runs knew: all are to be screened.
+void Search::forget_earlier() {
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (candidates_[i].restored) order_.push_back(i);
+    candidates_[i].restored = false;
+  }
+  restored_ = 0;
+}
+
 Search::Step Search::next() const {
   switch (stage_) {
     case Stage::kScreening: return {stage_, order_[position_]};
     case Stage::kFinals: return {stage_, turn()};
+    case Stage::kRefining:
     case Stage::kDone: break;
   }
-  return {};
+  return {stage_, 0};
 }
 
 void Search::report(double ns) {
-  assert(ns > 0 && stage_ != Stage::kDone);
+  assert(ns > 0 && (stage_ == Stage::kScreening || stage_ == Stage::kFinals));
   if (stage_ == Stage::kFinals) {
     candidates_[turn()].finals.push_back(ns);
     ++position_;
@@ -65,15 +96,25 @@ void Search::report(double ns) {
     end_screening_of_current();
   } else if (screened_whole(candidate)) {
     const double middle = median(candidate.screening);
-    if (!leader_ || middle < best()) leader_ = order_[position_];
+    if (!leader_ || middle < leading_ns()) leader_ = order_[position_];
     SearchEvent event;
     event.kind = SearchEvent::Kind::kScreened;
     event.candidate = order_[position_];
     event.samples = candidate.screening.size();
     event.ns = middle;
     tell(std::move(event));
+    if (order_[position_] == default_index_) tell_restored();
     end_screening_of_current();
   }
+}
+
+void Search::refine(std::size_t count) {
+  assert(stage_ == Stage::kRefining);
+  options_.refine_after = SearchOptions::kNever;
+  for (std::size_t i = 0; i < count; ++i) order_.push_back(candidates_.size() + i);
+  candidates_.resize(candidates_.size() + count);
+  stage_ = Stage::kScreening;
+  settle_screening();
 }
 
 void Search::reject(std::size_t candidate) {
@@ -85,7 +126,9 @@ void Search::reject(std::size_t candidate) {
 
 void Search::restart(std::string why) {
   for (Candidate& candidate : candidates_) {
-    candidate = Candidate{{}, {}, candidate.kept, candidate.rejected, false};
+    candidate.screening.clear();
+    candidate.finals.clear();
+    candidate.out = false;
   }
   stage_ = Stage::kScreening;
   position_ = round_ = 0;
@@ -108,11 +151,22 @@ void Search::stop() {
 }
 
 std::size_t Search::screened() const {
-  return stage_ == Stage::kScreening ? position_ : order_.size();
+  const bool screening = stage_ == Stage::kScreening || stage_ == Stage::kRefining;
+  return (screening ? position_ : order_.size()) + restored();
+}
+
+std::size_t Search::restored() const {
+  return default_is_timed() ? restored_ : 0;
+}
+
+bool Search::has_caught_up() const {
+  const auto begin = order_.begin() + 1;
+  return std::all_of(begin, begin + static_cast<std::ptrdiff_t>(best_known_),
+                     [&](std::size_t i) { return !stands(i) || screened_whole(candidates_[i]); });
 }
 
 std::optional<double> Search::best_ns() const {
-  double best = this->best();
+  double best = leading_ns();
   if (finals_count()) {
     best = 0;
     for (const std::size_t i : finalists_) {
@@ -151,7 +205,7 @@ bool Search::beyond_cut(const Candidate& candidate) const {
 
 double Search::limit(const Candidate& candidate) const {
   const bool wide = candidate.kept || candidate.screening.size() == 1;
-  return best() * (wide ? options_.first_cut : options_.screen_cut);
+  return leading_ns() * (wide ? options_.first_cut : options_.screen_cut);
 }
 
 bool Search::screened_whole(const Candidate& candidate) const {
@@ -162,11 +216,17 @@ void Search::find_leader() {
   leader_.reset();
   for (const std::size_t i : order_) {
     if (!stands(i) || !screened_whole(candidates_[i])) continue;
-    if (!leader_ || median(candidates_[i].screening) < best()) leader_ = i;
+    if (!leader_ || median(candidates_[i].screening) < leading_ns()) leader_ = i;
   }
 }
 
-double Search::best() const {
+double Search::screening_ns(const Candidate& candidate) const {
+  return candidate.restored
+             ? candidate.earlier_ratio * median(candidates_[default_index_].screening)
+             : median(candidate.screening);
+}
+
+double Search::leading_ns() const {
   return leader_ ? median(candidates_[*leader_].screening) : 0;
 }
 
@@ -176,22 +236,41 @@ void Search::end_screening_of_current() {
 }
 
 void Search::settle_screening() {
+  if (candidates_[default_index_].rejected && !default_is_timed()) forget_earlier();
   while (position_ < order_.size() && candidates_[order_[position_]].rejected) ++position_;
-  if (position_ == order_.size()) start_finals();
+  if (position_ >= options_.refine_after) {
+    stage_ = Stage::kRefining;
+  } else if (position_ == order_.size()) {
+    start_finals();
+  }
+}
+
+std::vector<std::size_t> Search::by_screening(std::vector<std::size_t> candidates) const {
+  std::stable_sort(candidates.begin(), candidates.end(), [&](std::size_t a, std::size_t b) {
+    return screening_ns(candidates_[a]) < screening_ns(candidates_[b]);
+  });
+  return candidates;
+}
+
+std::vector<std::size_t> Search::best(std::size_t count) const {
+  std::vector<std::size_t> screened;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (stands(i) && screened_whole(candidates_[i])) screened.push_back(i);
+  }
+  screened = by_screening(std::move(screened));
+  screened.resize(std::min(count, screened.size()));
+  return screened;
 }
 
 void Search::start_finals() {
-  std::vector<std::size_t> ranked;
+  std::vector<std::size_t> standing;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    if (i != default_index_ && stands(i)) ranked.push_back(i);
+    if (i != default_index_ && stands(i)) standing.push_back(i);
   }
-  std::stable_sort(ranked.begin(), ranked.end(), [&](std::size_t a, std::size_t b) {
-    return median(candidates_[a].screening) < median(candidates_[b].screening);
-  });
   std::size_t places = options_.finalists;
-  const double band = best() * options_.finalist_band;
-  for (const std::size_t i : ranked) {
-    const double middle = median(candidates_[i].screening);
+  const double band = leading_ns() * options_.finalist_band;
+  for (const std::size_t i : by_screening(std::move(standing))) {
+    const double middle = screening_ns(candidates_[i]);
     const bool among_best = middle <= band && places > 0;
     if (among_best) --places;
     if (among_best || candidates_[i].kept) {
@@ -263,7 +342,7 @@ std::vector<std::size_t> Search::contenders() const {
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     if (!stands(i) || samples(i).empty()) continue;
     standing.push_back(i);
-    if (screened_whole(candidates_[i])) complete.push_back(i);
+    if (screened_whole(candidates_[i]) || candidates_[i].restored) complete.push_back(i);
   }
   return complete.empty() ? standing : complete;
 }

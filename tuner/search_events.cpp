@@ -10,6 +10,7 @@ const char* to_string(SearchEvent::Kind kind) noexcept {
     case SearchEvent::Kind::kRanked: return "ranked";
     case SearchEvent::Kind::kCompiled: return "compiled";
     case SearchEvent::Kind::kDropped: return "dropped";
+    case SearchEvent::Kind::kRestored: return "restored";
     case SearchEvent::Kind::kScreened: return "screened";
     case SearchEvent::Kind::kCut: return "cut";
     case SearchEvent::Kind::kFinals: return "finals";
@@ -42,6 +43,17 @@ void Search::tell(SearchEvent event) const {
   if (sink_) sink_(std::move(event));
 }
 
+void Search::tell_restored() const {
+  for (std::size_t i = 0; sink_ && i < candidates_.size(); ++i) {
+    if (!candidates_[i].restored || !stands(i)) continue;
+    SearchEvent event;
+    event.kind = SearchEvent::Kind::kRestored;
+    event.candidate = i;
+    event.ns = screening_ns(candidates_[i]);
+    tell(std::move(event));
+  }
+}
+
 void Search::tell_cut(std::size_t candidate, SearchEvent::Rule rule, double ns,
                       double limit_ns) const {
   SearchEvent event;
@@ -60,7 +72,7 @@ void Search::tell_finals() const {
   event.kind = SearchEvent::Kind::kFinals;
   event.candidate = finalists_.front();
   for (const std::size_t i : finalists_) {
-    event.rivals.push_back({i, median(candidates_[i].screening)});
+    event.rivals.push_back({i, screening_ns(candidates_[i])});
   }
   tell(std::move(event));
 }

@@ -71,10 +71,15 @@ double silence_limit_s(const Problem& problem, const std::string& device_class) 
   return 30 + elements * static_cast<double>(size_of(problem.in) + size_of(problem.out)) / 1e8;
 }
 
+double idle_limit_s(const Problem& problem, const std::string& device_class) {
+  return (device_class == "host" ? 1800 : 600) + silence_limit_s(problem, device_class);
+}
+
 SupervisedReport supervise(const Supervision& asked) {
   Supervision what = asked;
   if (!what.now_s) what.now_s = steady_now_s;
   if (!what.limit_s) what.limit_s = silence_limit_s;
+  if (!what.idle_limit_s) what.idle_limit_s = idle_limit_s;
   SupervisedReport report;
   const double start_s = what.now_s();
   LaneClock clock;

@@ -46,8 +46,9 @@ struct Supervision {
   std::function<void(std::size_t share, const std::string&)> note;  // what befell a worker
   std::function<Status(const Rejection&)> remember;
   std::function<bool()> stop;
-  // Seconds that a candidate may be on the device without a word; empty = silence_limit_s.
-  std::function<double(const Problem&, const std::string& device_class)> limit_s;
+  // Seconds that a worker may be without a word: while a candidate is on the device, and while none
+  // is ("" = its device is not open yet); empty = silence_limit_s and idle_limit_s.
+  std::function<double(const Problem&, const std::string&device_class)> limit_s, idle_limit_s;
   std::function<double()> now_s;  // seconds of a steady clock; empty = the system's
 };
 
@@ -65,14 +66,18 @@ struct SupervisedReport {
 };
 
 // Never fails as a whole. A problem that three workers died on fails, as does one whose worker died
-// while no candidate was on the device; the rest go on. A share whose workers twice in a row do not
-// come to open their device is given up: what is left of it fails. An interrupt ends the input of
-// the workers, which then end by themselves.
+// or hung while no candidate was on the device; the rest go on. A share whose workers twice in a
+// row do not come to open their device is given up: what is left of it fails. An interrupt ends the
+// input of the workers, which then end by themselves.
 SupervisedReport supervise(const Supervision& what);
 
 // A GPU runs a candidate in milliseconds and reports each sample: 30 s, and 1 s for each 100 MB of
 // the problem. The host device runs threads as fibers: ten minutes, and 1 s for each 10000
 // elements.
 double silence_limit_s(const Problem& problem, const std::string& device_class);
+// What a worker does by itself is compiling, at worst with a cold compiler on a busy machine, and
+// making the reference of the problem: ten minutes more than that, on the host device, where every
+// candidate is compiled before the first is timed, half an hour more.
+double idle_limit_s(const Problem& problem, const std::string& device_class);
 
 }  // namespace rowsmith

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iostream>
+#include <optional>
 
 namespace rowsmith {
 namespace {
@@ -40,22 +41,41 @@ T checked(const std::string& option, Result<T> result) {
   return std::move(result).value();
 }
 
+// The pieces between the commas. An empty one is refused by its place: it cannot be quoted.
+template <typename Visit>
+void for_each_item(const std::string& option, const std::string& text, Visit&& visit) {
+  std::size_t place = 0;
+  detail::for_each_piece(text, ',', [&](std::string_view piece) {
+    ++place;
+    if (piece.empty()) {
+      refuse(option, "item " + std::to_string(place) + " of '" + text + "' is empty");
+    }
+    visit(piece);
+    return true;
+  });
+}
+
+std::vector<std::int64_t> numbers_of(const std::string& option, const std::string& text,
+                                     std::int64_t max) {
+  for_each_item(option, text, [](std::string_view) {});
+  return checked(option, parse_number_list(text, max));
+}
+
 std::vector<std::pair<DType, DType>> dtypes_of(const std::string& text) {
   std::vector<std::pair<DType, DType>> dtypes;
-  detail::for_each_piece(text, ',', [&](std::string_view piece) {
+  for_each_item("-d", text, [&](std::string_view piece) {
     const auto pair = parse_dtypes(piece);
     if (!pair) {
       refuse("-d", "'" + std::string(piece) + "' is not one of " + kDtypeChoices);
     }
     if (std::find(dtypes.begin(), dtypes.end(), *pair) == dtypes.end()) dtypes.push_back(*pair);
-    return true;
   });
   return dtypes;
 }
 
 std::vector<int> archs_of(const std::string& text) {
   std::vector<int> archs;
-  detail::for_each_piece(text, ',', [&](std::string_view piece) {
+  for_each_item("--arch", text, [&](std::string_view piece) {
     int arch = 0;
     const std::string_view digits = piece.substr(std::min<std::size_t>(3, piece.size()));
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), arch);
@@ -65,7 +85,6 @@ std::vector<int> archs_of(const std::string& text) {
     }
     if (arch < 75) refuse("--arch", "'" + std::string(piece) + "' is older than sm_75");
     if (std::find(archs.begin(), archs.end(), arch) == archs.end()) archs.push_back(arch);
-    return true;
   });
   return archs;
 }
@@ -114,14 +133,12 @@ class Grammar {
   using Options = std::vector<CLI::Option*>;
 
   Options add_shape(CLI::App* sub) {
-    return {add_text(sub, "-S,--rows", "Rows: 1,16,4096 or 8-12", "LIST",
-                     [this](const std::string& text) {
-                       args_.rows = checked("-S", parse_number_list(text, kMaxRows));
-                     }),
-            add_text(sub, "-H,--cols", "Columns: 256,1000-1010", "LIST",
-                     [this](const std::string& text) {
-                       args_.cols = checked("-H", parse_number_list(text, kMaxCols));
-                     }),
+    return {add_text(
+                sub, "-S,--rows", "Rows: 1,16,4096 or 8-12", "LIST",
+                [this](const std::string& text) { args_.rows = numbers_of("-S", text, kMaxRows); }),
+            add_text(
+                sub, "-H,--cols", "Columns: 256,1000-1010", "LIST",
+                [this](const std::string& text) { args_.cols = numbers_of("-H", text, kMaxCols); }),
             add_text(sub, "-d,--dtype", "f64 f32 f16 bf16 f8e4m3 f8e5m2; in:out for a pair", "LIST",
                      [this](const std::string& text) { args_.dtypes = dtypes_of(text); })};
   }
@@ -238,11 +255,22 @@ class Grammar {
     sub->add_flag("--dry-run", args_.dry_run, "Say what would change; change nothing");
   }
 
+  // Is asked of each value in turn; CLI11 by itself would only count what is given twice.
+  static CLI::Option* name_repeats(CLI::Option* option) {
+    return option->check(
+        [first = std::optional<std::string>()](const std::string& value) mutable -> std::string {
+          if (first) return "given twice, as '" + *first + "' and as '" + value + "'";
+          first = value;
+          return "";
+        });
+  }
+
   template <typename Parse>
   CLI::Option* add_text(CLI::App* sub, const std::string& names, const std::string& help,
                         const std::string& type, Parse&& parse) {
-    return sub->add_option_function<std::string>(names, std::forward<Parse>(parse), help)
-        ->type_name(type);
+    return name_repeats(
+        sub->add_option_function<std::string>(names, std::forward<Parse>(parse), help)
+            ->type_name(type));
   }
 
   CLI::App app_{"Tune rowsmith's softmax kernels and look after their cache.", "tune"};

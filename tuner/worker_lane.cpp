@@ -9,7 +9,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <csignal>
-#include <limits>
 #include <utility>
 
 namespace rowsmith {
@@ -127,14 +126,16 @@ void WorkerLane::listen() {
   }
   const double silent_s = what_.now_s() - heard_at_s_;
   if (!gone_ && !charge_ && silent_s > patience_s()) {
-    charge_ = fmt::format("was silent for {:.0f} s", silent_s);
+    const std::string silence = fmt::format("silent for {:.0f} s", silent_s);
+    charge_ = on_device_.empty() ? "hangs (" + silence + ")" : "was " + silence;
   }
 }
 
 double WorkerLane::patience_s() const {
   if (ended_) return kPartingS;
-  if (on_device_.empty()) return std::numeric_limits<double>::infinity();
-  return what_.limit_s(problem(), device_class_);
+  // Between two problems that buckets add none is in hand.
+  const Problem& last = waiting_.empty() ? problems_.back() : problem();
+  return (on_device_.empty() ? what_.idle_limit_s : what_.limit_s)(last, device_class_);
 }
 
 void WorkerLane::hear(const std::string& line) {

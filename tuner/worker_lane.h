@@ -24,7 +24,7 @@ struct LaneClock {
 
 class WorkerLane {
  public:
-  // Keeps both references. `what` has its clock and its limit.
+  // Keeps both references. `what` has its clock and its limits.
   WorkerLane(const Supervision& what, std::size_t share, LaneClock& clock);
 
   bool is_done() const { return !worker_ && waiting_.empty(); }

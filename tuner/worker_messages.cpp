@@ -171,6 +171,7 @@ void outcome_fields(Outcome& it, Visit&& visit) {
   visit("state", it.state);
   visit("rejections", it.rejections);
   visit("status", it.status);
+  visit("restored", it.restored);
 }
 
 template <typename Message, typename Visit>
@@ -191,6 +192,7 @@ void fields(Message& it, Visit&& visit) {
     visit("in_hand", it.in_hand);
     visit("candidate", it.candidate);
     visit("candidates", it.candidates);
+    visit("restored", it.restored);
     visit("best_ns", it.best_ns);
     visit("default_ns", it.default_ns);
     visit("floor_ns", it.floor_ns);

@@ -15,6 +15,7 @@ import results
 import shapes
 from measure import DeviceLost, measure
 from provider import Absent
+from provider_rowsmith import winners_of
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _ROOT = os.path.dirname(os.path.dirname(_HERE))
@@ -48,6 +49,8 @@ def parse(arguments):
     files.add_argument("--stage", default=os.path.join(_ROOT, ".gpu"), metavar="DIR",
                        help="what scripts/gpu_stage.sh made (.gpu)")
     files.add_argument("--cache-dir", metavar="DIR", help="of the winners (STAGE/compare_cache)")
+    files.add_argument("--other", metavar="FILE", help="a winners.json whose configs are timed as "
+                       "provider other, at its shapes unless others are named")
     files.add_argument("--winners", metavar="FILE", help="winners.json of an earlier run to join")
     files.add_argument("--out", default=os.environ.get("OUT") or os.path.join(_ROOT, ".gpu", "out"),
                        metavar="DIR", help="results ($OUT, else .gpu/out)")
@@ -61,10 +64,14 @@ def parse(arguments):
         parser.error("--report needs --resume FILE ..")
     try:
         options.plan = [] if options.report else plan_of(options)
+    except OSError as error:
+        parser.error(f"--other: {error}")
+    except KeyError as error:
+        parser.error(f"--other: {options.other} is no export of winners: no {error}")
     except ValueError as error:
         parser.error(str(error))
     if not options.plan and not options.report:
-        parser.error("no shapes: --table, --extra, --sweep, or -S with -H and -d")
+        parser.error("no shapes: --table, --extra, --sweep, --other, or -S with -H and -d")
     return options
 
 
@@ -79,10 +86,12 @@ def plan_of(options):
             raise ValueError("-S and -H need -d")
         wide += shapes.listed_shapes(options.S, options.H, options.d)
     sweep = []
+    if options.other and not wide and not options.sweep:
+        wide = [shape for shape, _ in winners_of(options.other)]
     if options.sweep:
         sweep = shapes.sweep_shapes(shapes.parse_dtypes(options.d) if options.d
                                     else shapes.SWEEP_DTYPES)
-    asked = _ALL_PROVIDERS
+    asked = tuple(name for name in _ALL_PROVIDERS if name != "other" or options.other)
     if options.providers:
         asked = tuple(dict.fromkeys(options.providers.split(",")))
         for name in asked:
@@ -119,7 +128,7 @@ def make_providers(names, options):
     from provider_cuda import Fixed, Floor
     from provider_cudnn import Cudnn
     from provider_quack import Quack
-    from provider_rowsmith import Default, Winner
+    from provider_rowsmith import Default, Other, Winner
     from provider_torch import Compile, Torch
     from provider_triton import Triton
 
@@ -127,6 +136,7 @@ def make_providers(names, options):
     made = {"floor": Floor, "fixed": Fixed, "cudnn": Cudnn, "quack": Quack, "torch": Torch,
             "compile": Compile, "triton": Triton,
             "winner": lambda: Winner(options.stage, header, options.cache_dir),
+            "other": lambda: Other(options.stage, header, options.other),
             "default": lambda: Default(options.stage, header)}
     return {name: made[name]() for name in names}
 
@@ -154,18 +164,16 @@ class Clock:
 
 
 def run(plan, providers, absent, bench, log, options, tuner=None, clock=None):
-    """Measures the plan by groups of one (dtype, S), tuning each group before it is measured.
-    Whether all of it was."""
+    """Measures the plan by groups, tuning each before it is measured. Whether all of it was."""
     clock = clock or Clock(options.minutes)
     asked = dict(plan)
     slowest_s = 0.0
-    for dtype, rows, cols in shapes.groups(asked, _GROUP):
-        group = [shapes.Shape(dtype, rows, h) for h in cols]
+    for group in shapes.groups(asked, _GROUP):
         if clock.left_s() < 1.5 * slowest_s:
             print(f"compare: out of time before {group[0].key}", file=sys.stderr)
             return False
         if tuner is not None and any("winner" in asked[shape] for shape in group):
-            for complaint in tuner.tune(dtype, rows, cols, clock.left_s()):
+            for complaint in tuner.tune(group, clock.left_s()):
                 print(f"compare: tune: {complaint}", file=sys.stderr)
             if "winner" in providers:
                 providers["winner"].reopen()

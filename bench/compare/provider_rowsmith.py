@@ -1,18 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """rowsmith twice: `winner` reads a tuned cache, `default` has an empty one and measures nothing."""
 
+import json
 import os
+import re
 import shutil
 import tempfile
 
 from provider import Absent, Provider, Skip, Variant
 from rowsmith_c import Library, RowsmithError, Runtime
+from shapes import Shape
 
 
 def out_scale_of(shape):
     """fp8 outputs are scaled: unscaled, a row of many columns rounds to 0. The largest of a row of
     normal values is then below e4m3's 448 for the lengths measured here."""
     return shape.cols / 2 if shape.dtype.startswith("f8") else 1.0
+
+
+_CONTIGUOUS = re.compile(r"src=\d+,dst=\d+,co=\d+")
+
+
+def winners_of(path):
+    """[(shape, config)] of an export's winners for fresh, contiguous buffers of one dtype."""
+    with open(path, encoding="utf-8") as file:
+        winners = json.load(file)["winners"]
+    return [(Shape(w["in"], w["rows"], w["cols"]), w["config"]) for w in winners
+            if w["in"] == w["out"] and _CONTIGUOUS.fullmatch(w["layout"])]
 
 
 class _Rowsmith(Provider):
@@ -74,6 +88,29 @@ class Winner(_Rowsmith):
         if self._runtime is not None:
             self.close()
             self.open(self._torch)
+
+
+class Other(_Rowsmith):
+    """The winners of an export, each pinned, so that a cache of another build serves as well."""
+
+    name = "other"
+
+    def __init__(self, stage, header, path):
+        super().__init__(stage, header)
+        self._configs = {shape: config for shape, config in winners_of(path)} if path else {}
+        self._config = ""
+
+    def _environment(self):
+        pinned = {"ROWSMITH_PIN": self._config} if self._config else {}
+        return {"ROWSMITH_ON_MISS": "default", "ROWSMITH_READONLY": "1", **pinned}
+
+    def variants(self, problem):
+        if problem.shape not in self._configs:
+            raise Skip("not in --other" if self._configs else "no --other")
+        self._config = self._configs[problem.shape]
+        self.close()
+        self.open(self._torch)
+        return super().variants(problem)
 
 
 class Default(_Rowsmith):

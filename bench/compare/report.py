@@ -8,7 +8,7 @@ import json
 import bars
 from results import shape_of
 
-COLUMNS = ("floor", "winner", "default", *bars.PEERS)
+COLUMNS = ("floor", "winner", "other", "default", *bars.PEERS)
 
 
 def _columns(points):
@@ -75,6 +75,17 @@ def reasons(points):
             for (name, why), keys in sorted(found.items())]
 
 
+def beside_other(points):
+    """[text]: how the winners of two caches compare, over the shapes that both have."""
+    both = [(bars.time_of(p, "winner") / bars.time_of(p, "other") - 1, shape_of(p).key)
+            for p in points if bars.time_of(p, "winner") and bars.time_of(p, "other")]
+    if not both:
+        return []
+    return [f"winner beside other: {len(both)} shapes, {sum(d > 0.02 for d, _ in both)} slower by "
+            f"more than 2 %, {sum(d < -0.02 for d, _ in both)} faster; {100 * min(both)[0]:+.1f} % "
+            f"({min(both)[1]}) to {100 * max(both)[0]:+.1f} % ({max(both)[1]})"]
+
+
 NOTES = {
     "floor": "the fastest plain copy, launched as rowsmith launches where the device can (early)",
     "fixed": "the best of what is replaced; its naive_* subtract no maximum, which is right for "
@@ -105,11 +116,13 @@ def means(points):
 
 def _sections(runs, points, reference_us):
     machine = [", ".join(f"{k} {v}" for k, v in run.items() if k != "command") for run in runs]
+    other = beside_other(points)
     return [
         ("Run", [*dict.fromkeys(machine), bars.validity(points, reference_us),
                  *bars.invalid(points, reference_us)]),
         ("Bars", [f"{bar.verdict:12} {bar.name}: {bar.figure}" for bar in bars.all_bars(points)]),
         ("Geometric mean of floor/time", means(points)),
+        *([("Two caches", other)] if other else []),
         ("Columns", notes(points)),
         ("Without a time", reasons(points)),
     ]

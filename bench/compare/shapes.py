@@ -67,12 +67,12 @@ def sweep_rows(dtype, cols):
 
 
 def sweep_shapes(dtypes=SWEEP_DTYPES):
-    shapes = []
+    """By dtype: the large ones, which have a bar, before those of few rows."""
+    shapes = {}
     for dtype in dtypes:
-        for cols in sweep_columns():
-            rows = {sweep_rows(dtype, cols), SWEEP_FEW_ROWS}
-            shapes += [Shape(dtype, s, cols) for s in sorted(rows, reverse=True)]
-    return shapes
+        shapes |= {Shape(dtype, sweep_rows(dtype, h), h): None for h in sweep_columns()}
+        shapes |= {Shape(dtype, SWEEP_FEW_ROWS, h): None for h in sweep_columns()}
+    return list(shapes)
 
 
 def parse_numbers(text, what):
@@ -104,10 +104,6 @@ def listed_shapes(rows, cols, dtypes):
 
 
 def groups(shapes, most):
-    """[(dtype, rows, [cols ..])] in order of first appearance, of `most` columns at most: one call
-    of the tuner each."""
-    found = {}
-    for shape in shapes:
-        found.setdefault((shape.dtype, shape.rows), []).append(shape.cols)
-    return [(dtype, rows, cols[at:at + most]) for (dtype, rows), cols in found.items()
-            for at in range(0, len(cols), most)]
+    """The shapes in their order, in lists of `most` at most: one call of the tuner each."""
+    shapes = list(shapes)
+    return [shapes[at:at + most] for at in range(0, len(shapes), most)]

@@ -68,10 +68,52 @@ class ShapesTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "'f8'"):
             shapes.parse_dtypes("f32,f8")
 
-    def test_groups_share_dtype_and_rows_and_are_bounded(self):
-        listed = shapes.listed_shapes("4,8", "1-5", "f32")
-        self.assertEqual(shapes.groups(listed, 3), [
-            ("f32", 4, [1, 2, 3]), ("f32", 4, [4, 5]), ("f32", 8, [1, 2, 3]), ("f32", 8, [4, 5])])
+    def test_groups_keep_the_order_and_are_bounded(self):
+        listed = [shapes.Shape("f16", 4, h) for h in (1, 2, 3, 4)] + [shapes.Shape("f32", 8, 1)]
+        self.assertEqual(shapes.groups(dict.fromkeys(listed), 3), [listed[:3], listed[3:]])
+        self.assertEqual(shapes.groups([], 3), [])
+
+
+class OtherTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "winners.json")
+
+    def write(self, *winners):
+        keys = ("in", "out", "rows", "cols", "layout", "config")
+        with open(self.path, "w", encoding="utf-8") as file:
+            json.dump({"winners": [dict(zip(keys, w)) for w in winners]}, file)
+
+    def test_its_shapes_are_those_of_fresh_buffers(self):
+        self.write(("f16", "f16", 4, 8, "src=16,dst=16,co=32", "a"),
+                   ("f16", "f32", 4, 9, "src=16,dst=16,co=32", "b"),
+                   ("f16", "f16", 4, 10, "src=16,dst=16,co=32,in-place", "c"))
+        options = compare.parse(["--other", self.path, "--providers", "floor,winner,other"])
+        self.assertEqual(options.plan, [(shapes.Shape("f16", 4, 8), ("floor", "winner", "other"))])
+
+    def test_without_a_file_nobody_asks_for_it(self):
+        options = compare.parse(["-S", "4", "-H", "8", "-d", "f16"])
+        self.assertNotIn("other", options.plan[0][1])
+
+    def test_a_file_that_holds_no_winners_is_named(self):
+        for content in ("{}", "[", '{"winners": [{}]}'):
+            with open(self.path, "w", encoding="utf-8") as file:
+                file.write(content)
+            with contextlib.redirect_stderr(io.StringIO()) as err, self.assertRaises(SystemExit):
+                compare.parse(["--other", self.path])
+            self.assertRegex(err.getvalue(), "--other|Expecting")
+        with contextlib.redirect_stderr(io.StringIO()) as err, self.assertRaises(SystemExit):
+            compare.parse(["--other", self.path + ".no"])
+        self.assertIn("winners.json.no", err.getvalue())
+
+    def test_the_report_tells_by_how_much_two_caches_differ(self):
+        points = [point("f16", 4, h, winner=1.0 + h, other=other)
+                  for h, other in ((8, 9.0), (16, 16.0), (32, 40.0))]
+        self.assertEqual(report.beside_other(points), [
+            "winner beside other: 3 shapes, 1 slower by more than 2 %, 1 faster; "
+            "-17.5 % (f16 4x32) to +6.2 % (f16 4x16)"])
+        self.assertEqual(report.beside_other([point("f16", 4, 8, winner=1.0)]), [])
 
 
 class ResultsTest(unittest.TestCase):

@@ -132,12 +132,12 @@ class RunTest(unittest.TestCase):
     def test_each_group_is_tuned_before_it_is_measured(self):
         calls = []
 
-        def tune(dtype, rows, cols, budget_s):
-            calls.append((dtype, rows, len(cols), len(self.points)))
+        def tune(group, budget_s):
+            calls.append((group[0].cols, len(group), len(self.points)))
             return []
 
         self.assertTrue(self.run_quietly(tuner=types.SimpleNamespace(tune=tune)))
-        self.assertEqual(calls, [("f32", 4, 16, 0), ("f32", 4, 4, 16)])
+        self.assertEqual(calls, [(1, 16, 0), (17, 4, 16)])
         self.assertEqual(self.providers["winner"].reopened, 2)
         self.assertEqual(len(self.points), 20)
 

@@ -17,12 +17,12 @@ class Tuner:
             raise TuneError(f"no program {self._program}: run scripts/gpu_stage.sh")
         self._cache_dir, self._device, self._effort = cache_dir, device, effort
 
-    def tune(self, dtype, rows, cols, budget_s):
+    def tune(self, shapes, budget_s):
         """Tunes what has no winner yet; [text] of the problems that got none."""
-        arguments = ["softmax", "-S", str(rows), "-H", ",".join(map(str, cols)), "-d", dtype,
-                     "--device", self._device, "--effort", self._effort,
+        arguments = ["softmax", "--from", "-", "--device", self._device, "--effort", self._effort,
                      "--budget", f"{max(1, int(budget_s))}s", "--json"]
-        code, out, err = self._run(arguments)
+        lines = ["S,H,dtype", *(f"{s.rows},{s.cols},{s.dtype}" for s in shapes)]
+        code, out, err = self._run(arguments, "\n".join(lines) + "\n")
         if code not in (0, 1):
             raise TuneError(f"tune {' '.join(arguments)}: status {code}: {err.strip()[-500:]}")
         try:
@@ -43,9 +43,10 @@ class Tuner:
         if code != 0:
             raise TuneError(f"tune {verb} {path}: status {code}: {err.strip()[-500:]}")
 
-    def _run(self, arguments):
+    def _run(self, arguments, problems=None):
         environment = {k: v for k, v in os.environ.items()
                        if not k.startswith("ROWSMITH_") or k == "ROWSMITH_NVRTC"}
         done = subprocess.run([self._program, *arguments, "--cache", self._cache_dir],
-                              env=environment, capture_output=True, text=True, check=False)
+                              env=environment, input=problems, capture_output=True, text=True,
+                              check=False)
         return done.returncode, done.stdout, done.stderr

@@ -19,6 +19,7 @@ struct SearchEvent {
     kRanked,     // takes part
     kCompiled,   // registers, spill_bytes
     kDropped,    // reason
+    kRestored,   // ns: what an earlier run's screening makes of it today; not screened
     kScreened,   // samples, ns: their median
     kCut,        // samples, ns, rule, limit_ns
     kFinals,     // rivals with their screening medians; `candidate` is the first of them

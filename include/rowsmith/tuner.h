@@ -26,7 +26,8 @@ struct TuneOutcome {
   State state = State::kFailed;
   WinnerRecord record;  // when tuned or kept
   std::vector<Rejection> rejections;
-  Status status;  // when failed or skipped: why
+  Status status;             // when failed or skipped: why
+  std::size_t restored = 0;  // candidates whose screening an earlier run had done
 };
 
 // "tuned", "kept", "skipped", "failed".
@@ -57,6 +58,7 @@ struct TuneProgress {
   std::size_t problem = 0, problems = 0;  // index of the problem in hand, and how many so far
   Problem in_hand;
   std::size_t candidate = 0, candidates = 0;  // timed so far, and how many will be
+  std::size_t restored = 0;                   // of those timed: in an earlier run
   std::int64_t best_ns = 0, default_ns = 0, floor_ns = 0;
 };
 

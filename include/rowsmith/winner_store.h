@@ -79,6 +79,20 @@ struct Rejection {
   std::string reason;
 };
 
+// What a candidate took in the screening of a search that has not ended: a later one may take it
+// over, its time brought to that day's clocks by the default's.
+struct Screening {
+  std::string device_class;
+  Problem problem;
+  std::string config;
+  std::int64_t median_ns = 0;
+  std::string default_config;   // the same run's, and
+  std::int64_t default_ns = 0;  // its median
+  // What the time holds for.
+  std::string family_digest, compiler;
+  int driver_version = 0;
+};
+
 // Abstract. Every method is safe from any thread; other processes may use the same file. Absent is
 // not an error. Codes: cache busy, cache damaged, invalid argument (a record without a time or with
 // an empty config).
@@ -95,6 +109,7 @@ class WinnerStore {
   // Every record, ordered by (device class, in, out, cols, rows, layout).
   virtual Result<std::vector<WinnerRecord>> list() = 0;
   // Adds or replaces the record of its key. Returns once it is durable for this process's readers.
+  // A record of a thorough search that was not cut ends that search: its screenings go.
   virtual Status put(const WinnerRecord& record) = 0;
   // Joins a record from elsewhere: of two for one key the greater (effort, tuned_at, digest of the
   // record) stays, so merging is commutative, associative and idempotent. True if it was taken.
@@ -106,6 +121,15 @@ class WinnerStore {
   virtual Status put_rejection(const Rejection& rejection) = 0;
   virtual Result<std::vector<Rejection>> list_rejections(const std::string& device_class,
                                                          const Problem& problem) = 0;
+
+  // Screenings are a machine's own: never exported, imported or read from a site. All at once, each
+  // replacing the one of its key and config. Invalid argument also for one without times.
+  virtual Status put_screenings(const std::vector<Screening>& screenings) = 0;
+  // Of one problem, by config.
+  virtual Result<std::vector<Screening>> find_screenings(const std::string& device_class,
+                                                         const Problem& problem) = 0;
+  virtual Result<std::vector<Screening>> list_screenings() = 0;
+  virtual Status erase_screenings(const std::vector<Screening>& screenings) = 0;
 
   // Adds to the number of calls that found no exact winner.
   virtual Status add_misses(const std::string& device_class, const Problem& problem,

@@ -15,6 +15,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -32,11 +33,11 @@ class CliFixture : public ::testing::Test {
   ~CliFixture() override { std::filesystem::remove_all(directory_); }
 
   // Runs `tune` with the words of `line`; out_ and err_ hold what it wrote.
-  int tune(const std::string& line) {
+  int tune(const std::string& line, const std::function<bool()>& stop = nullptr) {
     std::istringstream words(line);
     const std::vector<std::string> args{std::istream_iterator<std::string>(words), {}};
     std::ostringstream out, err;
-    const int status = tune_cli(args, out, err, nullptr, tune_program());
+    const int status = tune_cli(args, out, err, stop, tune_program());
     out_ = out.str();
     err_ = err.str();
     return status;

@@ -6,7 +6,7 @@
 
 #include "tests/support/emulated_softmax.h"
 #include "tests/support/scripted_device.h"
-#include "tuner/build.h"
+#include "tuner/candidates.h"
 #include "tuner/effort.h"
 #include "tuner/tune.h"
 
@@ -51,7 +51,11 @@ class TuneTest : public ::testing::Test {
     session_ = make_session(device_, RuntimeOptions());
     const std::vector<Config> ranked = legal_configs(problem, facts);
     chosen_ = choose_candidates(ranked, default_config(problem, facts),
-                                plan_of(Effort::kQuick, facts).candidates);
+                                {plan_of(Effort::kQuick, facts).candidates});
+  }
+  // How many configs a tuning tries: those chosen, and as many near the best as there may be.
+  std::size_t all_tried() const {
+    return chosen_.configs.size() + plan_of(Effort::kQuick, device_->facts()).near;
   }
   std::string entry(std::size_t candidate) const {
     return entry_name({problem_, chosen_.configs[candidate]});
