@@ -75,22 +75,41 @@ class GridRow final : public RowFamily {
   }
 };
 
+// Registers that a thread may have: a quarter of a multiprocessor's warps has a quarter of its
+// registers, dealt out in steps of eight.
+int registers_at_most(const DeviceFacts& facts, const Config& config) {
+  const int warps = block_threads(config) / 32 * config.number("min_blocks");
+  const int warps_of_quarter = (warps + 3) / 4;
+  return std::min(255, facts.registers_per_sm / 4 / (warps_of_quarter * 32) / 8 * 8);
+}
+
 // One read where split_row and online_row take two, at the price of a wait of all blocks for the
-// slowest: it is expected to win where those are all that there is, and not where a cluster holds
-// the row. Expected, not measured: about 512 threads on every multiprocessor.
+// slowest, so not for rows that a cluster holds. Evidence: H200, cold L2, 2026-11-30, `tune softmax
+// --family grid_row,split_row --effort thorough`, best of each value over the best of all. f32
+// 4 x 1048576 (13.3 us): pieces 32 / 64 / 128 1.00 / 1.03 / 1.10; threads of 32 pieces 256 / 384 /
+// 512 / 768 / 960 1.06 / 1.06 / 1.03 / 1.03 / 1.00; pack 1 / 2 / 4 1.04 / 1.00 / 1.01. f32
+// 1 x 1000003 (7.35 us): pieces 32 / 64 / 128 1.15 / 1.00 / 1.02; threads of 64 pieces 128 / 256 /
+// 384 / 512 / 768 / 960 1.06 / 1.02 / 1.01 / 1.00 / 1.00 / 1.00; packs alike.
 double GridRow::rank(const Problem& problem, const DeviceFacts& facts, const Config& config) const {
   const double threads = config.number("threads"), pieces = config.number("pieces");
   const double rows = static_cast<double>(problem.rows);
-  const int pack = config.number("pack");
-  double rank = pack_rank(problem, pack) + policy_rank(problem, config);
+  const int pack = config.number("pack"), min_blocks = config.number("min_blocks");
+  double rank = 0.5 * pack_rank(problem, pack) + policy_rank(problem, config);
   rank += keep_rank(problem, config);
-  rank += 0.3 * octaves_from(rows * pieces * threads, facts.sm_count * 512.0);
-  rank += 0.2 * octaves_from(threads, 512);
-  // More blocks a multiprocessor than are needed only bound the registers.
-  const double needed = std::max(1.0, std::ceil(rows * pieces / facts.sm_count));
-  rank += 0.25 * std::max(0.0, std::log2(config.number("min_blocks") / needed));
+  // More blocks take longer to meet, but half of the multiprocessors are to have one.
+  rank += 0.3 * std::log2(pieces / 32);
+  rank += 1.5 * std::max(0.0, std::log2(0.5 * facts.sm_count / (rows * pieces)));
+  rank += 0.3 * octaves_from(threads, 960);
   const double packs = static_cast<double>(problem.cols / pack);
   rank += octaves_from(std::ceil(packs / lanes(config)) * lanes(config), packs);
+  // Bounded more tightly, most spill, and are dropped for it: in both problems this rule finds 123
+  // of the 129 that did, and 3 of the 771 others. (Of packed rows, see flight_rank.)
+  const int held = registers_for_row(problem, config, lanes(config));
+  const int working = config.get("keep") == "packed" ? 15 : 21 * accumulator_words(problem);
+  if (held + working > registers_at_most(facts, config)) rank += 3;
+  // More blocks a multiprocessor than are needed only bound the registers.
+  const double needed = std::max(1.0, std::ceil(rows * pieces / facts.sm_count));
+  rank += 0.05 * std::max(0.0, std::log2(min_blocks / needed));
   // Blocks that a family without a meeting of the whole grid would have at work.
   rank += 0.3 + std::max(0.0, std::log2(2 * rows * facts.max_cluster / facts.sm_count));
   const double row_bytes =

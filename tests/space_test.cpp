@@ -125,5 +125,44 @@ TEST(Space, OfGridRowHasNoMoreBlocksThanRunAtOnce) {
   EXPECT_EQ(*grids.rbegin(), 528);  // 66 rows in 8 pieces: 4 blocks on each of 132
 }
 
+// H200, 2026-11-30: within 2 % of the best of all configs of the family.
+TEST(Space, OfGridRowBeginsWithWhatWasMeasuredBest) {
+  const DeviceFacts facts = nominal_facts(90);
+  const auto first_ten = [&](std::int64_t rows, std::int64_t cols) {
+    const Problem problem = contiguous_problem(DType::kF32, DType::kF32, rows, cols);
+    std::vector<Config> legal = legal_configs(problem, facts);
+    std::erase_if(legal, [](const Config& config) { return config.family != "grid_row"; });
+    legal.resize(10);
+    return texts(legal);
+  };
+  const auto expect_in = [](const std::vector<std::string>& ranked, const std::string& best) {
+    EXPECT_NE(std::find(ranked.begin(), ranked.end(), "grid_row:" + best), ranked.end()) << best;
+  };
+  const std::vector<std::string> four = first_ten(4, 1048576);
+  for (const char* pack : {"2", "4"}) {
+    expect_in(four, "pieces=32,threads=960,min_blocks=1,pack=" + std::string(pack) +
+                        ",start=aligned,keep=f32,load=nc,store=cs");
+  }
+  const std::vector<std::string> one = first_ten(1, 1000003);
+  for (const char* threads : {"512,min_blocks=2", "768,min_blocks=1", "960,min_blocks=1"}) {
+    expect_in(one, "pieces=64,threads=" + std::string(threads) +
+                       ",pack=4,start=any,keep=f32,load=cs,store=cs");
+  }
+}
+
+TEST(Space, OfGridRowEndsWithWhatSpilled) {
+  const DeviceFacts facts = nominal_facts(90);
+  const Problem problem = contiguous_problem(DType::kF32, DType::kF32, 4, 1048576);
+  const Family& grid_row = *find_family("grid_row");
+  double worst = 0, best = 1e9;
+  for (const Config& config : grid_row.space(problem, facts)) {
+    const double rank = grid_row.rank(problem, facts, config);
+    const int threads = config.number("threads"), min_blocks = config.number("min_blocks");
+    const bool spilled = (min_blocks == 2 && threads >= 768) || (min_blocks == 4 && threads == 384);
+    spilled ? best = std::min(best, rank) : worst = std::max(worst, rank);
+  }
+  EXPECT_LT(worst, best) << "some that spilled are expected before some that did not";
+}
+
 }  // namespace
 }  // namespace rowsmith
