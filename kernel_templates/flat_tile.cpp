@@ -161,13 +161,13 @@ double FlatTile::rank(const Problem& problem, const DeviceFacts& facts,
   const double element = static_cast<double>(bytes_of_wider(problem));
   const double row_bytes = static_cast<double>(problem.cols) * element;
   double rank = policy_rank(problem, config);
-  rank += 0.1 * octaves_from(static_cast<double>(tile.lane_values()), 12);
+  rank += 0.15 * octaves_from(static_cast<double>(tile.lane_values()), 18);
   // Places in the last chunks that hold nothing.
   const double places = static_cast<double>(tile.lane_values() * tile.lanes);
   rank += 0.4 * octaves_from(places, static_cast<double>(tile.unit));
   rank += 0.04 * octaves_from(static_cast<double>(tile.chunk) * element, 16);
   rank += 0.1 * (bank_turns(tile, bytes_of_wider(problem)) - 1);
-  rank += 0.1 * octaves_from(tile.thread_packs(), 3) + 0.05 * octaves_from(tile.threads, 256);
+  rank += 0.15 * octaves_from(tile.thread_packs(), 4.5) + 0.05 * octaves_from(tile.threads, 96);
   if (config.number("stages") == 2) rank += 0.05;
   // Few rows: spread them over all multiprocessors first.
   const double blocks = static_cast<double>(problem.rows) / static_cast<double>(tile.rows);

@@ -80,6 +80,8 @@ double keep_rank(const Problem& problem, const Config& config);
 // `lanes` share a row. Reads the axes threads, min_blocks and keep.
 double flight_rank(const Problem& problem, const DeviceFacts& facts, const Config& config,
                    int lanes);
+// What it costs to launch blocks for so many rows each, where that takes longer than to move them.
+double launch_rank(const Problem& problem, double rows_per_block);
 // Of shared memory that an Arrival takes, on every device.
 constexpr std::int64_t kArrivalBytes = 32;
 

@@ -6,6 +6,7 @@
 #include "warp_rows_text.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace rowsmith {
 namespace {
@@ -58,23 +59,45 @@ class WarpRows final : public RowFamily {
 // all: f16 4096 x 257 lanes 8 / 16 / 32: 1.07 / 1.00 / 1.01; rows 1 / 2 / 4: 1.00 / 1.11 / 1.28.
 // f16 65536 x 64 lanes 2 / 4 / 8 / 16: 1.11 / 1.01 / 1.00 / 1.07; packed 1.00, rows 2 1.00.
 // f32 1048576 x 16 lanes 1 / 2 / 4 / 8: 1.60 / 1.00 / 1.00 / 1.01. f16 4096 x 1000 lanes 16 / 32:
-// 1.06 / 1.01, packed 1.04. Threads and policies move less than 1 %.
+// 1.06 / 1.01, packed 1.04. Threads and policies move less than 1 %. Rows that start anywhere, f16
+// at 64 MB and more, all configs: H = 17 lanes 1 / 2 / 4 / 8 2.09 / 1.00 / 1.12 / 1.36, pack 1 / 2
+// / 4 / 8 1.14 / 1.00 / 1.49 / 1.99; H = 43 lanes 2 / 4 / 8 / 16 1.45 / 1.00 / 1.11 / 1.30,
+// pack 1.16 / 1.00 / 1.13 / 1.33; H = 65 lanes 4 / 8 / 16 1.14 / 1.00 / 1.34; H = 163 lanes 4 / 8 /
+// 16 / 32 1.13 / 1.00 / 1.01 / 1.15, pack 1.15 / 1.01 / 1.00 / 1.01; H = 275 1.07 / 1.02 / 1.00
+// / 1.07, pack alike.
 double WarpRows::rank(const Problem& problem, const DeviceFacts& facts,
                       const Config& config) const {
   const int row_lanes = lanes(config), rows = config.number("rows");
   const int pack = config.number("pack"), threads = config.number("threads");
-  const double row_bytes = static_cast<double>(problem.cols * bytes_of_wider(problem));
-  double rank = pack_rank(problem, pack) + policy_rank(problem, config);
-  // 16 to 32 bytes a lane, of narrow elements fewer: 8 of them; a lane that walks further alone
-  // loses coalescing. f16 1048576 x 16: lanes 1 / 2 19.9 / 17.2 us.
-  const double lane_bytes = std::max(row_bytes / row_lanes, 16.0);
-  const double best_bytes = bytes_of_wider(problem) < 4 ? 18 : 24;
-  rank += (lane_bytes > best_bytes ? 0.7 : 0.5) * octaves_from(lane_bytes, best_bytes);
+  const bool any = config.get("start") == "any", few = problem.rows <= facts.sm_count;
+  const double element = static_cast<double>(bytes_of_wider(problem));
+  const double row_bytes = static_cast<double>(problem.cols) * element;
+  const double pack_bytes = pack * element, lane_bytes = row_bytes / row_lanes;
+  double rank = policy_rank(problem, config) + keep_rank(problem, config);
+  // What a lane does beside its share is done once a lane, and one that walks far alone loses
+  // coalescing. Where rows are few only latency counts: two elements a lane.
+  double best_bytes = element < 4 ? 18 : 24;
+  if (element < 4 && any) best_bytes = std::clamp(row_bytes / 8, 20.0, 34.0);
+  if (few) best_bytes = 2 * element;
+  const double least_bytes = few ? best_bytes : any ? 0 : 16;  // a pack's
+  const double weight = lane_bytes <= best_bytes ? 0.5 : row_lanes == 32 ? 0.3 : 0.7;
+  rank += weight * octaves_from(std::max(lane_bytes, least_bytes), best_bytes);
   rank += 0.3 * octaves_from(rows, 1);
-  // Few rows: spread them over all multiprocessors first.
-  const double blocks = static_cast<double>(problem.rows) * row_lanes * rows / threads;
-  rank += 0.1 * octaves_from(threads, blocks < 4.0 * facts.sm_count ? 64 : 128);
-  rank += keep_rank(problem, config);
+  const bool spread = static_cast<double>(problem.rows) * row_lanes < 512.0 * facts.sm_count;
+  rank += 0.1 * octaves_from(threads, spread ? 64 : 128);
+  if (!few) rank += launch_rank(problem, static_cast<double>(threads) / row_lanes * rows);
+  if (any) {
+    // Elements outside of packs are dealt one a lane: with wide packs and few lanes, in many turns.
+    rank += 0.15 * (std::ceil(2.0 * (pack - 1) / row_lanes) - 1) + 0.02 * octaves_from(pack, 8);
+    // A few bytes of each row at a time, many times.
+    if (row_lanes * pack_bytes < 16) rank += 0.3 * std::max(0.0, lane_bytes / pack_bytes - 5);
+    if (few) rank += 0.4;
+    if (row_bytes < 64) rank += 0.2;  // flat_tile's work
+  } else if (few && pack == 1) {
+    rank += 0.1;
+  } else {
+    rank += pack_rank(problem, pack) + (row_lanes == 1 && lane_bytes > 16 ? 0.3 : 0);
+  }
   if (row_bytes > 2048) rank += octaves_from(row_bytes, 2048);  // a block's work
   return rank;
 }

@@ -2,9 +2,8 @@
 //
 // Every family, dtype and awkward H against a long double reference: on the host device under two
 // thread orders, and on the GPU where there is one. CI runs a seeded sample in which each value of
-// each axis occurs for every family and dtype, and in f32, f16 and bf16 each H; the whole space
-// (slow) is
-//   ROWSMITH_TEST_FULL=1 build/tests/kernel_conformance_test
+// each axis occurs for every family and dtype, and in f32, f16 and bf16 each H. The whole space is
+// kernel_space_test.
 #include "kernel_templates/catalog.h"
 #include "runtime/devices.h"
 #include "runtime/host_device.h"
@@ -15,17 +14,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <cstring>
 #include <tuple>
 
 namespace rowsmith::testing {
 namespace {
-
-bool full_sweep() {
-  const char* value = std::getenv("ROWSMITH_TEST_FULL");
-  return value != nullptr && std::string(value) == "1";
-}
 
 // The devices of a run; empty, with the reason, where there is no GPU.
 std::vector<std::shared_ptr<Device>> devices_of(const std::string& kind, std::string& why_not) {
@@ -64,21 +56,15 @@ TEST_P(KernelConformance, EveryRowIsWithinTheBound) {
   const std::vector<std::int64_t> all_cols = awkward_cols();
   for (std::size_t i = static_cast<std::size_t>(shard); i < all_cols.size(); i += kShards) {
     for (const Family* family : catalog()) {
-      for (std::size_t p = 0; p < placements().size(); ++p) {
-        if (placements()[p].in_place && in != out) continue;
-        // One placement for each H and family in turn; all of them in the full sweep.
-        if (!full_sweep() && p != i / kShards % placements().size()) continue;
-        const Problem problem = problem_of(in, out, 7, all_cols[i], placements()[p]);
-        const std::vector<Config> legal = family->space(problem, facts);
-        if (legal.empty()) continue;
-        if (full_sweep()) {
-          for (const Config& config : legal) cases.push_back({{problem, config}, placements()[p]});
-        } else {
-          // The few H that are long or short enough for some configs have them to share.
-          for (int n = 0; n < (all_cols[i] > 1024 || all_cols[i] <= 4 ? 4 : 1); ++n) {
-            cases.push_back({{problem, sampler.choose(legal)}, placements()[p]});
-          }
-        }
+      // One placement for each H and family in turn.
+      const Placement& placement = placements()[i / kShards % placements().size()];
+      if (placement.in_place && in != out) continue;
+      const Problem problem = problem_of(in, out, 7, all_cols[i], placement);
+      const std::vector<Config> legal = family->space(problem, facts);
+      if (legal.empty()) continue;
+      // The few H that are long or short enough for some configs have them to share.
+      for (int n = 0; n < (all_cols[i] > 1024 || all_cols[i] <= 4 ? 4 : 1); ++n) {
+        cases.push_back({{problem, sampler.choose(legal)}, placement});
       }
     }
   }
