@@ -125,6 +125,26 @@ TEST_F(MeasureTest, C47_ReplaysUntilASampleIsLongEnoughForTheTimer) {
   EXPECT_EQ(device_->launches().size() - before, 2000u);
 }
 
+// A replay's end drains the device: short calls are recorded in turns over the arena.
+TEST_F(MeasureTest, EndsNoReplayBeforeASampleIsLongUnlessAGraphHasManyNodes) {
+  open(1 << 16);
+  const auto slots = static_cast<std::size_t>(arena_->slots());
+  cost_ = 1000;
+  ASSERT_TRUE(Stopwatch::make(*device_, plan_, *arena_, {1000.0 * 3 * arena_->slots(), 3}).ok());
+  EXPECT_EQ(device_->recorded(), (std::vector<std::size_t>{slots, 3 * slots}));
+  open(1 << 16);
+  Result<Stopwatch> watch =
+      Stopwatch::make(*device_, plan_, *arena_, {1000.0 * 100 * arena_->slots(), 3});
+  EXPECT_EQ(device_->recorded().size(), 2u);
+  EXPECT_LE(device_->recorded().back(), 256u);
+  EXPECT_GT(device_->recorded().back(), 256u - 2 * slots);
+  EXPECT_EQ(*watch->sample(), cost_);
+  open(1 << 20, kProblem, {1 << 16, 4096});  // swept, so that a second turn would not be cold
+  cost_ = 1000;
+  ASSERT_TRUE(Stopwatch::make(*device_, plan_, *arena_, {1e6, 3}).ok());
+  EXPECT_EQ(device_->recorded().size(), 1u);
+}
+
 TEST_F(MeasureTest, C49_RefusesZeroNegativeNanInfiniteAndImpossibleTimes) {
   open(0);
   const double inf = std::numeric_limits<double>::infinity();

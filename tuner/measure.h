@@ -67,8 +67,8 @@ struct StopwatchOptions {
 class Stopwatch {
  public:
   // Records the launches of a call for each slot and runs them once, untimed: loads are lazy and
-  // caches cold the first time. `bytes` are those that one call must move. Codes of Device::record
-  // and Sequence::time_ns.
+  // caches cold the first time. Short ones are then recorded in several turns over the arena.
+  // `bytes` are those that one call must move. Codes of Device::record and Sequence::time_ns.
   static Result<Stopwatch> make(Device& device, const std::vector<LaunchCall>& launches,
                                 const Arena& arena, std::int64_t bytes,
                                 const StopwatchOptions& options);
@@ -80,6 +80,10 @@ class Stopwatch {
   Result<double> sample();
 
  private:
+  // So many turns over the arena.
+  Status record(Device& device, const std::vector<LaunchCall>& launches, const Arena& arena,
+                int turns);
+
   std::unique_ptr<Sequence> sequence_;
   std::int64_t bytes_ = 0;
   double calls_ = 1;  // of one replay

@@ -178,6 +178,10 @@ Status ScriptedDevice::run(const LaunchCall& call) {
 
 Result<std::unique_ptr<Sequence>> ScriptedDevice::record(const std::vector<LaunchCall>& calls,
                                                          const Buffer& sweep) {
+  {
+    const std::lock_guard lock(mutex_);
+    recorded_.push_back(calls.size());
+  }
   return std::unique_ptr<Sequence>(std::make_unique<ScriptedSequence>(this, calls, sweep));
 }
 

@@ -60,6 +60,8 @@ class ScriptedDevice : public Device {
   std::uint64_t compiles() const { return compiles_; }
   std::uint64_t loads() const { return loads_; }
   int allocations() const { return allocations_; }
+  // Launches of each sequence that was recorded. Not for use beside a record.
+  const std::vector<std::size_t>& recorded() const { return recorded_; }
   // Bytes of each sweep before a replay. Not for use beside one.
   const std::vector<std::size_t>& sweeps() const { return sweeps_; }
 
@@ -93,7 +95,7 @@ class ScriptedDevice : public Device {
   mutable std::mutex mutex_;
   std::vector<Launched> launches_;
   std::vector<std::string> compiled_entries_;
-  std::vector<std::size_t> sweeps_;
+  std::vector<std::size_t> recorded_, sweeps_;
   std::mt19937 random_;
   bool seeded_ = false;
   std::atomic<std::uint64_t> compiles_{0}, loads_{0};
