@@ -200,6 +200,21 @@ TEST_F(CliHost, BenchTimesWhatIsStoredAndNamesWhatIsNot) {
   EXPECT_TRUE(report_["winners"][0]["median_ns"].is_null());
 }
 
+TEST_F(CliHost, BenchTellsThatAStoredResultIsInDoubt) {
+  ASSERT_EQ(tune("softmax --device host -S 2 -H 33 -d f16 --effort quick"), kExitDone);
+  tune("bench --device host");
+  EXPECT_TRUE(report_["winners"][0]["stored_dirty"].is_null());
+  StoreOptions options;
+  options.directory = path("cache");
+  const auto store = open_store(options).store;
+  WinnerRecord record = store->list()->front();
+  record.evidence.contended = true;
+  ASSERT_TRUE(store->put(record).ok());
+  tune("bench --device host");
+  EXPECT_FALSE(report_["winners"][0]["stored_dirty"].is_null());
+  EXPECT_TRUE(report_["winners"][0]["dirty"].is_null());
+}
+
 TEST_F(CliHost, BenchOfAnInterruptReportsWhatFinished) {
   ASSERT_EQ(tune("softmax --device host -S 2 -H 33 -d f16 --effort quick"), kExitDone);
   EXPECT_EQ(tune("bench --device host", [] { return true; }), kExitSomeFailed);

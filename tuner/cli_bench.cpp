@@ -79,6 +79,11 @@ void bench_rows(const Session& session, bool contended, Cli& cli, std::vector<Be
   rows.resize(done);
 }
 
+// Why the stored result is in doubt, and softmax would tune it again.
+std::string stored_dirty(const BenchRow& row) {
+  return row.record ? why_dirty(row.record->evidence) : std::string();
+}
+
 Json bench_row_json(const BenchRow& row) {
   const Retimed& retimed = row.retimed;
   const bool timed = retimed.winner_ns > 0;
@@ -97,6 +102,7 @@ Json bench_row_json(const BenchRow& row) {
           {"ratio_low", timed ? Json(ratio.interval.low) : Json(nullptr)},
           {"ratio_high", timed ? Json(ratio.interval.high) : Json(nullptr)},
           {"dirty", row.dirty.empty() ? Json(nullptr) : Json(row.dirty)},
+          {"stored_dirty", stored_dirty(row).empty() ? Json(nullptr) : Json(stored_dirty(row))},
           {"reason", retimed.status.ok() ? Json(nullptr) : Json(retimed.status.to_string())}};
 }
 
@@ -113,6 +119,7 @@ std::string bench_table(const std::vector<BenchRow>& rows) {
                                                   ratio.interval.low, ratio.interval.high);
     std::string why = retimed.status.ok() ? "" : ": " + retimed.status.to_string();
     if (!row.dirty.empty()) why += " (dirty: " + row.dirty + ")";
+    if (!stored_dirty(row).empty()) why += " (tuned dirty: " + stored_dirty(row) + ")";
     cells.push_back(
         {dtypes_to_string(row.problem.in, row.problem.out), std::to_string(row.problem.rows),
          std::to_string(row.problem.cols), to_string(row.problem.layout), row.status(),

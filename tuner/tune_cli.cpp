@@ -24,12 +24,6 @@
 namespace rowsmith {
 namespace {
 
-std::vector<std::string> family_names() {
-  std::vector<std::string> names;
-  for (const Family* family : catalog()) names.emplace_back(family->name());
-  return names;
-}
-
 [[noreturn]] void refuse(const std::string& option, const std::string& why) {
   throw CLI::ValidationError(option, why);
 }
@@ -59,6 +53,21 @@ std::vector<std::int64_t> numbers_of(const std::string& option, const std::strin
                                      std::int64_t max) {
   for_each_item(option, text, [](std::string_view) {});
   return checked(option, parse_number_list(text, max));
+}
+
+std::vector<std::string> families_of(const std::string& text) {
+  std::vector<std::string> families;
+  for_each_item("--family", text, [&](std::string_view piece) {
+    if (find_family(piece) == nullptr) {
+      std::string names;
+      for (const Family* family : catalog()) {
+        names += (names.empty() ? "" : ", ") + std::string(family->name());
+      }
+      refuse("--family", "'" + std::string(piece) + "' is not one of " + names);
+    }
+    families.emplace_back(piece);
+  });
+  return families;
 }
 
 std::vector<std::pair<DType, DType>> dtypes_of(const std::string& text) {
@@ -163,9 +172,10 @@ class Grammar {
   }
 
   CLI::Option* add_device_class(CLI::App* sub, const std::string& help) {
-    return sub->add_option("--device-class", args_.device_classes, help)
-        ->delimiter(',')
-        ->type_name("LIST");
+    return add_text(sub, "--device-class", help, "LIST", [this](const std::string& text) {
+      for_each_item("--device-class", text,
+                    [&](std::string_view piece) { args_.device_classes.emplace_back(piece); });
+    });
   }
 
   CLI::Option* add_arch(CLI::App* sub) {
@@ -193,9 +203,8 @@ class Grammar {
                    "Also S in between, wherever the winners of those listed do not serve well")
         ->excludes(shard);  // which would tear the S of an H apart
     softmax->add_flag("--explain-search", args_.explain_search, "Print every decision");
-    softmax->add_option("--family", args_.families, "Only these families, and the default")
-        ->delimiter(',')
-        ->check(CLI::IsMember(family_names()));
+    add_text(softmax, "--family", "Only these families, and the default", "LIST",
+             [this](const std::string& text) { args_.families = families_of(text); });
     CLI::App* worker = app_.add_subcommand("worker", "Runs candidates for softmax");
     worker->group("");  // in no help
     worker->callback([this] { command_ = run_worker; });

@@ -44,7 +44,8 @@ def parse(arguments):
     how.add_argument("--rounds", type=int, default=15, help="replays a graph (15)")
     how.add_argument("--minutes", type=float, help="stop cleanly before so many have passed")
     how.add_argument("--tune", action="store_true", help="tune each shape that has no winner yet")
-    how.add_argument("--effort", default="standard", help="of --tune: quick, standard, thorough")
+    how.add_argument("--effort", default="standard", choices=("quick", "standard", "thorough"),
+                     help="of --tune")
     files = parser.add_argument_group("files")
     files.add_argument("--stage", default=os.path.join(_ROOT, ".gpu"), metavar="DIR",
                        help="what scripts/gpu_stage.sh made (.gpu)")
@@ -62,10 +63,21 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     if options.report and not options.resume:
         parser.error("--report needs --resume FILE ..")
+    if options.rounds < 1:
+        parser.error(f"--rounds: {options.rounds} is less than 1")
+    if options.minutes is not None and options.minutes <= 0:
+        parser.error(f"--minutes: {options.minutes} is not above 0")
+    named = [("--winners", options.winners), ("--other", options.other),
+             *(("--resume", path) for path in options.resume)]
+    for option, path in named:
+        if path is not None and not os.path.isfile(path):
+            parser.error(f"{option}: no file {path}")
+    try:
+        options.earlier = [(path, *results.load(path)) for path in options.resume]
+    except ValueError as error:
+        parser.error(f"--resume: {error}")
     try:
         options.plan = [] if options.report else plan_of(options)
-    except OSError as error:
-        parser.error(f"--other: {error}")
     except KeyError as error:
         parser.error(f"--other: {options.other} is no export of winners: no {error}")
     except ValueError as error:
@@ -264,12 +276,9 @@ def main(arguments):
     path = os.path.join(options.out, "points.jsonl")
     log = results.Log(path)
     _, points = results.load(path)
-    for earlier in options.resume:
-        if not os.path.exists(earlier):
-            raise SystemExit(f"compare: --resume: no file {earlier}")
+    for earlier, runs, more in options.earlier:
         if os.path.exists(path) and os.path.samefile(earlier, path):
             continue
-        runs, more = results.load(earlier)
         for record in [*({"run": r} for r in runs), *more]:
             log.append(record)
         points += more

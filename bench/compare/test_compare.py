@@ -74,6 +74,23 @@ class ShapesTest(unittest.TestCase):
         self.assertEqual(shapes.groups([], 3), [])
 
 
+class UsageTest(unittest.TestCase):
+    def refused(self, *arguments):
+        with contextlib.redirect_stderr(io.StringIO()) as err, self.assertRaises(SystemExit) as end:
+            compare.parse(["--table", *arguments])
+        self.assertEqual(end.exception.code, 2)
+        return err.getvalue()
+
+    def test_wrong_usage_is_told_before_anything_runs(self):
+        for arguments, word in ((("--effort", "max"), "max"), (("--rounds", "0"), "--rounds"),
+                                (("--minutes", "-1"), "--minutes"),
+                                (("--winners", "/nope"), "--winners: no file /nope"),
+                                (("--other", "/nope"), "--other: no file /nope"),
+                                (("--resume", "/nope"), "--resume: no file /nope"),
+                                (("--report", "--resume", __file__), "not JSON")):
+            self.assertIn(word, self.refused(*arguments))
+
+
 class OtherTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
