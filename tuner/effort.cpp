@@ -15,7 +15,7 @@ struct Amounts {
 };
 
 constexpr Amounts kGpu[] = {
-    {8, 4, 3, 9}, {24, 16, 6, 15}, {std::numeric_limits<std::size_t>::max(), 0, 8, 31}};
+    {8, 4, 3, 9}, {24, 16, 4, 15}, {std::numeric_limits<std::size_t>::max(), 0, 6, 31}};
 constexpr Amounts kHost[] = {{4, 0, 1, 5}, {6, 0, 2, 5}, {16, 0, 2, 7}};
 
 }  // namespace
