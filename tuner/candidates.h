@@ -35,13 +35,13 @@ struct Candidates {
 Candidates choose_candidates(const std::vector<Config>& ranked, const Config& standard,
                              const Room& room, const std::vector<Config>& kept = {});
 
-// Shares by the times of all configs of 10 problems drawn by seed (H200, docs/performance.md): 24
-// such, then 16 near the two best, miss the fastest by 0.6 % at most; 48 by rank alone by 6.8 %, 48
-// such alone by 4.9 %, 32 and 8 near by 3.4 %.
-//
 // What there is room for of `ranked` that is not `tried` and differs from one of `best` (fastest
 // first) in one axis, load and store counted as one. Half of the places are for what is near the
 // fastest, half of the rest for the next, and so on; the best in rank of each first.
+//
+// Shares by the times of all configs of 10 problems drawn by seed (H200, docs/performance.md): 24
+// to begin with and 16 near the two best miss the fastest by 0.6 % at most; 48 by rank alone by 6.8
+// %, 48 kinds by 4.9 %, 32 kinds and 16 near the three best by 3.4 %.
 std::vector<Config> choose_near(const std::vector<Config>& ranked, const std::vector<Config>& tried,
                                 const std::vector<Config>& best, const Room& room);
 
