@@ -241,6 +241,23 @@ TEST_P(StoreContract, RefusesScreeningsWithoutTimesAllTogether) {
   EXPECT_TRUE(store_->list_screenings()->empty());
 }
 
+TEST_P(StoreContract, TheOldestScreeningsGoFirst) {
+  const Problem problem = problem_of(4, 257);
+  EXPECT_TRUE(store_->put_screenings({screening_of(problem, "y", 700)}).ok());
+  EXPECT_TRUE(store_->put_screenings({screening_of(problem, "z", 700)}).ok());
+  EXPECT_TRUE(store_->put_screenings({screening_of(problem, "y", 800)}).ok()) << "as new";
+  std::vector<Screening> later;
+  for (std::size_t i = 1; i < kMaxScreenings; ++i) {
+    later.push_back(screening_of(problem, "a" + std::to_string(i), 700));
+  }
+  EXPECT_TRUE(store_->put_screenings(later).ok());
+  const auto kept = store_->find_screenings(kDeviceA, problem);
+  ASSERT_TRUE(kept.ok());
+  EXPECT_EQ(kept->size(), kMaxScreenings);
+  EXPECT_EQ(kept->front().config, "a1");
+  EXPECT_EQ(kept->back().config, "y");
+}
+
 TEST_P(StoreContract, AWholeThoroughRecordEndsItsProblemsScreenings) {
   const Problem problem = problem_of(4, 257);
   EXPECT_TRUE(store_->put_screenings({screening_of(problem, "a", 700)}).ok());
