@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <future>
 #include <thread>
+#include <utility>
 
 namespace rowsmith {
 
@@ -275,6 +276,7 @@ void ProblemTuner::enter_finals() {
   for (std::size_t at = 0; at < finalists.size() && !ended_; ++at) {
     const std::size_t i = finalists[at];
     if (statuses[at].ok()) {
+      if (!std::exchange(candidates_[i].built, true)) explain_build(i);
       if (!verify(i)) continue;
       on_device(i);
       statuses[at] = start_watch(i);
