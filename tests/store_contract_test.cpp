@@ -58,6 +58,7 @@ TEST_P(StoreContract, ReturnsEveryFieldOfWhatWasPut) {
   record.evidence.sm_clock_high_mhz = 1980;
   record.evidence.memory_clock_mhz = 3201;
   record.evidence.throttled = "power cap, thermal";
+  record.evidence.families = "split_row,warp_rows";
   record.evidence.max_error_ulp = 0.501953125;
   put(record);
   const auto found = store_->find(kDeviceA, record.problem);
@@ -266,9 +267,12 @@ TEST_P(StoreContract, AWholeThoroughRecordEndsItsProblemsScreenings) {
   record.evidence.effort = "thorough";
   record.evidence.cut = true;
   put(record);
-  put(record_of(problem_of(8, 257)));
-  EXPECT_EQ(store_->list_screenings()->size(), 1u) << "less effort, cut, or another problem";
   record.evidence.cut = false;
+  record.evidence.families = "warp_rows";
+  put(record);
+  put(record_of(problem_of(8, 257)));
+  EXPECT_EQ(store_->list_screenings()->size(), 1u) << "less effort, not whole, or another problem";
+  record.evidence.families.clear();
   put(record);
   EXPECT_TRUE(store_->list_screenings()->empty());
 }
@@ -301,6 +305,10 @@ TEST_P(StoreContract, MergesByEffortThenTime) {
   cut.evidence.cut = true;
   cut.evidence.tuned_at += 100;
   EXPECT_FALSE(*store_->merge(cut)) << "whatever was asked for, its search did not end";
+  WinnerRecord limited = thorough;
+  limited.evidence.families = "warp_rows";
+  limited.evidence.tuned_at += 100;
+  EXPECT_FALSE(*store_->merge(limited)) << "it did not try all families";
   EXPECT_EQ(content_of(*store_), export_winners({thorough}));
 }
 

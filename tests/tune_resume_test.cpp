@@ -226,6 +226,26 @@ TEST_F(TuneResume, CompilesEachRestoredFinalistOnce) {
   EXPECT_EQ(finalists, 5u);
 }
 
+TEST_F(TuneResume, ASearchOfSomeFamiliesIsNoneOfAll) {
+  tune_cut_after(100);
+  reopen();
+  TuneSettings some = thorough();
+  some.families = {"warp_rows"};
+  const TuneOutcome limited = tune_with(some);
+  ASSERT_EQ(limited.state, State::kTuned);
+  EXPECT_EQ(limited.record.evidence.families, "warp_rows");
+  EXPECT_FALSE(limited.record.evidence.cut);
+  EXPECT_GT(limited.record.evidence.timed, 100);
+  EXPECT_GE(screenings().size(), 99u) << "they are the whole search's";
+  EXPECT_EQ(tune_with(some).state, State::kKept);
+  const TuneOutcome whole = tune_with(thorough());
+  ASSERT_EQ(whole.state, State::kTuned);
+  EXPECT_EQ(whole.record.evidence.families, "");
+  EXPECT_GT(whole.restored, 0u);
+  EXPECT_TRUE(screenings().empty());
+  EXPECT_EQ(tune_with(some).state, State::kKept) << "all families are more";
+}
+
 TEST_F(TuneResume, TellsWhatIsRestored) {
   tune_cut_after(100);
   reopen();

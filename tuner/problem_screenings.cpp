@@ -98,7 +98,7 @@ void ProblemTuner::forget_screening(std::size_t i) {
 
 // Where the search ended whole and no record that the store takes says so.
 void ProblemTuner::end_screenings() {
-  if (!keeps_screenings() || search_->was_stopped()) return;
+  if (!keeps_screenings() || search_->was_stopped() || !settings_.families.empty()) return;
   const auto found = session_.store->find_screenings(class_, outcome_.problem);
   const Status ended = found.ok() ? session_.store->erase_screenings(*found) : found.status();
   if (!ended.ok()) log().warn("{}: screenings: {}", to_string(outcome_.problem), ended.message());

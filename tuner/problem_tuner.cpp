@@ -72,7 +72,8 @@ bool ProblemTuner::settled_before_search() {
   Status supported = check_supported(problem.in, problem.out);
   if (!supported.ok()) return end_with(State::kFailed, std::move(supported));
   if (settings_.retune) return false;
-  Result<std::optional<WinnerRecord>> known = find_valid(session_, problem, settings_.effort);
+  Result<std::optional<WinnerRecord>> known =
+      find_valid(session_, problem, settings_.effort, settings_.families);
   if (!known.ok()) {
     log().warn("{}: {}", to_string(problem), known.status().to_string());
   } else if (*known) {
