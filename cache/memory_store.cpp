@@ -58,8 +58,8 @@ class MemoryStore final : public WinnerStore {
     const std::lock_guard lock(mutex_);
     winners_[key_of(record)] = normalised(record);
     if (ends_screening(record)) {
-      const auto [first, last] = screenings_of(key_of(record));
-      screenings_.erase(first, last);
+      auto [it, last] = screenings_of(key_of(record));
+      while (it != last) drop_screening(it++);
     }
     return {};
   }
@@ -121,8 +121,13 @@ class MemoryStore final : public WinnerStore {
       if (!why.empty()) return invalid("the screening", it.problem, why);
     }
     const std::lock_guard lock(mutex_);
-    for (const Screening& it : screenings) screenings_[config_key(it)] = it;
-    while (screenings_.size() > kMaxScreenings) screenings_.erase(screenings_.begin());
+    for (const Screening& it : screenings) {
+      drop_screening(screenings_.find(config_key(it)));
+      const auto added =
+          screenings_.try_emplace(config_key(it), AgedScreening{it, next_age_}).first;
+      screening_age_[next_age_++] = added;
+    }
+    while (screenings_.size() > kMaxScreenings) drop_screening(screening_age_.begin()->second);
     return {};
   }
 
@@ -131,20 +136,20 @@ class MemoryStore final : public WinnerStore {
     const std::lock_guard lock(mutex_);
     const auto [first, last] = screenings_of({device_class, problem});
     std::vector<Screening> found;
-    for (auto it = first; it != last; ++it) found.push_back(it->second);
+    for (auto it = first; it != last; ++it) found.push_back(it->second.screening);
     return found;
   }
 
   Result<std::vector<Screening>> list_screenings() override {
     const std::lock_guard lock(mutex_);
     std::vector<Screening> found;
-    for (const auto& [key, screening] : screenings_) found.push_back(screening);
+    for (const auto& [key, held] : screenings_) found.push_back(held.screening);
     return found;
   }
 
   Status erase_screenings(const std::vector<Screening>& screenings) override {
     const std::lock_guard lock(mutex_);
-    for (const Screening& it : screenings) screenings_.erase(config_key(it));
+    for (const Screening& it : screenings) drop_screening(screenings_.find(config_key(it)));
     return {};
   }
 
@@ -176,7 +181,11 @@ class MemoryStore final : public WinnerStore {
 
  private:
   using ConfigKey = std::pair<RecordKey, std::string>;  // and config
-  using Screenings = std::map<ConfigKey, Screening>;
+  struct AgedScreening {
+    Screening screening;
+    std::uint64_t age = 0;
+  };
+  using Screenings = std::map<ConfigKey, AgedScreening>;
 
   static ConfigKey config_key(const Screening& it) {
     return {{it.device_class, it.problem}, it.config};
@@ -188,11 +197,19 @@ class MemoryStore final : public WinnerStore {
     return {first, last};
   }
 
+  void drop_screening(Screenings::iterator it) {
+    if (it == screenings_.end()) return;
+    screening_age_.erase(it->second.age);
+    screenings_.erase(it);
+  }
+
   std::mutex mutex_;
   std::map<RecordKey, WinnerRecord> winners_;
   std::map<ConfigKey, Rejection> rejections_;
   std::deque<ConfigKey> rejection_age_;  // oldest first
   Screenings screenings_;
+  std::map<std::uint64_t, Screenings::iterator> screening_age_;  // oldest first
+  std::uint64_t next_age_ = 0;
   std::map<RecordKey, std::int64_t> misses_;
 };
 

@@ -62,8 +62,13 @@ std::string why_unstorable(const Screening& screening) {
   return {};
 }
 
+bool is_whole(const Evidence& evidence) {
+  return !evidence.cut && evidence.families.empty();
+}
+
 bool ends_screening(const WinnerRecord& record) {
-  return !record.evidence.cut && effort_rank(record.evidence.effort) == 3;
+  return is_whole(record.evidence) &&
+         effort_rank(record.evidence.effort) == effort_rank("thorough");
 }
 
 std::string why_unstorable(const WinnerRecord& record) {
@@ -93,6 +98,7 @@ std::string why_dirty(const Evidence& evidence) {
     add("its search was cut: the time was up after " + std::to_string(evidence.timed) + " of " +
         std::to_string(evidence.candidates) + " candidates");
   }
+  if (!evidence.families.empty()) add("its search was limited to " + evidence.families);
   if (evidence.contended) add("another process may have used the device");
   if (!evidence.throttled.empty()) add("throttled: " + evidence.throttled);
   const std::int64_t low = evidence.sm_clock_mhz, high = evidence.sm_clock_high_mhz;
@@ -105,7 +111,7 @@ std::string why_dirty(const Evidence& evidence) {
 
 bool supersedes(const WinnerRecord& challenger, const WinnerRecord& holder) {
   const auto rank = [](const WinnerRecord& record) {
-    return std::tuple(!record.evidence.cut, effort_rank(record.evidence.effort),
+    return std::tuple(is_whole(record.evidence), effort_rank(record.evidence.effort),
                       record.evidence.tuned_at);
   };
   if (rank(challenger) != rank(holder)) return rank(challenger) > rank(holder);

@@ -31,6 +31,8 @@ RecordKey key_of(const WinnerRecord& record);
 // Empty, or why such a key cannot be stored and found again.
 std::string why_unstorable(const std::string& device_class, const Problem& problem);
 std::string why_unstorable(const Screening& screening);
+// Whether its search was neither cut nor limited to families.
+bool is_whole(const Evidence& evidence);
 // Whether storing the record makes its problem's screenings needless.
 bool ends_screening(const WinnerRecord& record);
 // Empty, or why the record cannot be stored: its key, no time, a config that does not survive text.
@@ -44,7 +46,7 @@ WinnerRecord normalised(const WinnerRecord& record);
 // below those known here, never above.
 int effort_rank(const std::string& effort);
 
-// The greater of two records of one key by (a search that was not cut, effort, tuned_at, digest): a
+// The greater of two records of one key by (a search that was whole, effort, tuned_at, digest): a
 // total order on content.
 bool supersedes(const WinnerRecord& challenger, const WinnerRecord& holder);
 

@@ -62,6 +62,7 @@ void for_each_later_field(EvidenceType& evidence, Visit&& visit) {
   visit("memory_clock_mhz", evidence.memory_clock_mhz);
   visit("throttled", evidence.throttled);
   visit("cut", evidence.cut);
+  visit("families", evidence.families);
   visit("timed", evidence.timed);
   visit("speedup_low", evidence.speedup_low);
   visit("speedup_high", evidence.speedup_high);

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <vector>
 
 namespace rowsmith {
@@ -43,6 +44,21 @@ TEST(ChooseCandidates, TakesTheBestOfEachKindBeforeTheRest) {
                                      ranked[8], ranked[12], ranked[16]};
   EXPECT_EQ(choose_candidates(ranked, ranked[0], {6}).configs, expected);  // 1: by rank alone
   EXPECT_EQ(choose_candidates(ranked, ranked[0], {11}).configs.size(), 11u);
+}
+
+TEST(ChooseCandidates, FillsHalfOfThePlacesWhereTheSecondsRunOut) {
+  const std::vector<Config> ranked = five_kinds();
+  const auto second = [](const Config&) { return 1.0; };
+  EXPECT_EQ(choose_candidates(ranked, ranked[0], {11, 2, second}).configs.size(), 6u);
+  EXPECT_EQ(choose_candidates(ranked, ranked[0], {11, 8, second}).configs.size(), 8u);
+  const std::size_t any = std::numeric_limits<std::size_t>::max();
+  EXPECT_EQ(choose_candidates(ranked, ranked[0], {any, 2, second}).configs, ranked);
+}
+
+TEST(ChooseCandidates, FillsAllPlacesWithCheapOnes) {
+  const std::vector<Config> ranked = five_kinds();
+  const auto tenth = [](const Config&) { return 0.1; };
+  EXPECT_EQ(choose_candidates(ranked, ranked[0], {11, 2, tenth}).configs.size(), 11u);
 }
 
 TEST(ChooseNear, TakesWhatIsApartInOneAxisTheFastestsFirst) {

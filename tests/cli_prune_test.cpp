@@ -100,7 +100,7 @@ TEST_F(CliPrune, DropsADeviceClassWhenItIsNamed) {
   EXPECT_EQ(stored(), "4");
 }
 
-TEST_F(CliPrune, RefusesADeviceClassThatHasNoWinnerAndNamesThoseThatHave) {
+TEST_F(CliPrune, RefusesADeviceClassThatHasNothingAndNamesThoseThatHave) {
   EXPECT_EQ(prune("--device-class nope"), kExitUsage) << "no cache at all";
   {
     const OpenedStore opened = store();
@@ -108,8 +108,8 @@ TEST_F(CliPrune, RefusesADeviceClassThatHasNoWinnerAndNamesThoseThatHave) {
     ASSERT_TRUE(opened.store->put(winner(8, kOther)).ok());
   }
   EXPECT_EQ(prune(std::string("--device-class ") + kOther + ",nope"), kExitUsage);
-  EXPECT_EQ(report_["error"]["message"], std::string("--device-class: the cache has no winner of "
-                                                     "'nope'; it has those of ") +
+  EXPECT_EQ(report_["error"]["message"], std::string("--device-class: the cache has nothing of "
+                                                     "'nope'; it knows ") +
                                              kOther + ", " + kClass);
   EXPECT_EQ(stored(), "8,4") << "by device class";
 }
@@ -142,6 +142,11 @@ TEST_F(CliPrune, DropsScreeningsThatNoSearchCanTakeOver) {
   EXPECT_EQ(report_["screenings_dropped"], 1);
   EXPECT_EQ(store().store->list_screenings()->size(), 1u);
   EXPECT_EQ(stored(), "16");
+  ASSERT_TRUE(store().store->erase_all({winner(16)}).ok());
+  EXPECT_EQ(prune("--device-class nope"), kExitUsage);
+  EXPECT_EQ(report_["error"]["message"],
+            std::string("--device-class: the cache has nothing of 'nope'; it knows ") + kClass)
+      << "of screenings alone";
 }
 
 TEST_F(CliPrune, DryRunChangesNothing) {

@@ -58,6 +58,7 @@ TEST_P(StoreContract, ReturnsEveryFieldOfWhatWasPut) {
   record.evidence.sm_clock_high_mhz = 1980;
   record.evidence.memory_clock_mhz = 3201;
   record.evidence.throttled = "power cap, thermal";
+  record.evidence.families = "split_row,warp_rows";
   record.evidence.max_error_ulp = 0.501953125;
   put(record);
   const auto found = store_->find(kDeviceA, record.problem);
@@ -241,6 +242,23 @@ TEST_P(StoreContract, RefusesScreeningsWithoutTimesAllTogether) {
   EXPECT_TRUE(store_->list_screenings()->empty());
 }
 
+TEST_P(StoreContract, TheOldestScreeningsGoFirst) {
+  const Problem problem = problem_of(4, 257);
+  EXPECT_TRUE(store_->put_screenings({screening_of(problem, "y", 700)}).ok());
+  EXPECT_TRUE(store_->put_screenings({screening_of(problem, "z", 700)}).ok());
+  EXPECT_TRUE(store_->put_screenings({screening_of(problem, "y", 800)}).ok()) << "as new";
+  std::vector<Screening> later;
+  for (std::size_t i = 1; i < kMaxScreenings; ++i) {
+    later.push_back(screening_of(problem, "a" + std::to_string(i), 700));
+  }
+  EXPECT_TRUE(store_->put_screenings(later).ok());
+  const auto kept = store_->find_screenings(kDeviceA, problem);
+  ASSERT_TRUE(kept.ok());
+  EXPECT_EQ(kept->size(), kMaxScreenings);
+  EXPECT_EQ(kept->front().config, "a1");
+  EXPECT_EQ(kept->back().config, "y");
+}
+
 TEST_P(StoreContract, AWholeThoroughRecordEndsItsProblemsScreenings) {
   const Problem problem = problem_of(4, 257);
   EXPECT_TRUE(store_->put_screenings({screening_of(problem, "a", 700)}).ok());
@@ -249,9 +267,12 @@ TEST_P(StoreContract, AWholeThoroughRecordEndsItsProblemsScreenings) {
   record.evidence.effort = "thorough";
   record.evidence.cut = true;
   put(record);
-  put(record_of(problem_of(8, 257)));
-  EXPECT_EQ(store_->list_screenings()->size(), 1u) << "less effort, cut, or another problem";
   record.evidence.cut = false;
+  record.evidence.families = "warp_rows";
+  put(record);
+  put(record_of(problem_of(8, 257)));
+  EXPECT_EQ(store_->list_screenings()->size(), 1u) << "less effort, not whole, or another problem";
+  record.evidence.families.clear();
   put(record);
   EXPECT_TRUE(store_->list_screenings()->empty());
 }
@@ -284,6 +305,10 @@ TEST_P(StoreContract, MergesByEffortThenTime) {
   cut.evidence.cut = true;
   cut.evidence.tuned_at += 100;
   EXPECT_FALSE(*store_->merge(cut)) << "whatever was asked for, its search did not end";
+  WinnerRecord limited = thorough;
+  limited.evidence.families = "warp_rows";
+  limited.evidence.tuned_at += 100;
+  EXPECT_FALSE(*store_->merge(limited)) << "it did not try all families";
   EXPECT_EQ(content_of(*store_), export_winners({thorough}));
 }
 

@@ -3,6 +3,7 @@
 // A search of all configs that is cut goes on where it was: what is kept of it and for how long,
 // what the next run times and takes over, and that its winner is that of a whole run.
 #include "tests/support/tune_fixture.h"
+#include "tuner/tuning_lock.h"
 
 #include <set>
 
@@ -20,13 +21,11 @@ class TuneResume : public TuneTest {
  protected:
   TuneResume() { begin(); }
 
-  // A new store and device; chosen_ are all configs of one family, and the default.
+  // A new store and device; chosen_ are all configs.
   void begin() {
     open(kProblem);
-    std::vector<Config> legal = legal_configs(problem_, device_->facts());
-    const Config standard = default_of(legal);
-    std::erase_if(legal, [](const Config& config) { return config.family != kFamily; });
-    chosen_ = choose_candidates(legal, standard, {legal.size()});
+    const std::vector<Config> legal = legal_configs(problem_, device_->facts());
+    chosen_ = choose_candidates(legal, default_of(legal), {legal.size()});
     takes(other(20), 600);
     takes(other(150), 590);
     takes(other(200), 595);
@@ -50,7 +49,6 @@ class TuneResume : public TuneTest {
   TuneSettings thorough() {
     TuneSettings all = settings();
     all.effort = Effort::kThorough;
-    all.families = {kFamily};
     return all;
   }
   // The budget ends once so many candidates are screened.
@@ -78,7 +76,6 @@ class TuneResume : public TuneTest {
   }
   std::vector<Screening> screenings() { return session_.store->list_screenings().value(); }
 
-  static constexpr const char* kFamily = "warp_rows";
   double drift_ = 1;
 };
 
@@ -179,6 +176,74 @@ TEST_F(TuneResume, KeepsNoTimeOfAWrongCandidate) {
   for (const Screening& screening : screenings()) {
     EXPECT_NE(screening.config, to_string(chosen_.configs[other(20)]));
   }
+}
+
+TEST_F(TuneResume, KeepsNoTimeOfAWrongCandidateThatWasInTheStoreAlready) {
+  does(other(20), testing::Fault::kOffByOneColumn);
+  TuneSettings all = thorough();
+  bool stop = false;
+  all.progress = [&](const TuneProgress& progress) {
+    clock_ += 2;
+    stop = progress.candidate >= 100;
+  };
+  all.stop = [&] { return stop; };
+  tune_with(all);
+  EXPECT_EQ(screenings().size(), 98u);
+  for (const Screening& screening : screenings()) {
+    EXPECT_NE(screening.config, to_string(chosen_.configs[other(20)]));
+  }
+}
+
+TEST_F(TuneResume, KeepsNoTimesTakenBesideAnotherTuning) {
+  const TuningLock other_process(directory_, device_->facts().uuid, 0, {});
+  ASSERT_TRUE(other_process.held());
+  ASSERT_EQ(tune_cut_after(100).state, State::kTuned);
+  EXPECT_TRUE(screenings().empty());
+}
+
+TEST_F(TuneResume, CompilesEachRestoredFinalistOnce) {
+  for (std::size_t i = 40; i < 60; ++i) takes(other(i), 640);
+  tune_cut_after(170);
+  reopen();
+  // Those that are timed anew fall behind, and give their places to some that are restored.
+  for (std::size_t i = 40; i < 47; ++i) takes(other(i), 900);
+  std::set<std::string> restored, compiled;
+  TuneSettings all = thorough();
+  all.explain = [&](const SearchEvent& event) {
+    const std::string entry = entry_name({problem_, chosen_.configs[event.candidate]});
+    if (event.kind == SearchEvent::Kind::kRestored) restored.insert(entry);
+    if (event.kind == SearchEvent::Kind::kCompiled) compiled.insert(entry);
+  };
+  tune_with(all);
+  std::size_t finalists = 0;
+  for (const std::size_t i : launched()) {
+    if (restored.count(entry(i)) == 0) continue;
+    ++finalists;
+    const std::vector<std::string> entries = device_->compiled_entries();
+    EXPECT_EQ(std::count(entries.begin(), entries.end(), entry(i)), 1) << entry(i);
+    EXPECT_EQ(compiled.count(entry(i)), 1u) << "it is told";
+  }
+  EXPECT_EQ(finalists, 5u);
+}
+
+TEST_F(TuneResume, ASearchOfSomeFamiliesIsNoneOfAll) {
+  tune_cut_after(100);
+  reopen();
+  TuneSettings some = thorough();
+  some.families = {"warp_rows"};
+  const TuneOutcome limited = tune_with(some);
+  ASSERT_EQ(limited.state, State::kTuned);
+  EXPECT_EQ(limited.record.evidence.families, "warp_rows");
+  EXPECT_FALSE(limited.record.evidence.cut);
+  EXPECT_GT(limited.record.evidence.timed, 100);
+  EXPECT_GE(screenings().size(), 99u) << "they are the whole search's";
+  EXPECT_EQ(tune_with(some).state, State::kKept);
+  const TuneOutcome whole = tune_with(thorough());
+  ASSERT_EQ(whole.state, State::kTuned);
+  EXPECT_EQ(whole.record.evidence.families, "");
+  EXPECT_GT(whole.restored, 0u);
+  EXPECT_TRUE(screenings().empty());
+  EXPECT_EQ(tune_with(some).state, State::kKept) << "all families are more";
 }
 
 TEST_F(TuneResume, TellsWhatIsRestored) {

@@ -148,6 +148,22 @@ TEST_F(TuneTest, TunesAgainWhatTheTimeCutOrLessEffortWasSpentOn) {
   EXPECT_EQ(tune().state, State::kKept);
 }
 
+TEST_F(TuneTest, AWinnerOfSomeFamiliesGivesWayToOneOfAll) {
+  TuneSettings some = settings();
+  some.families = {"warp_rows", "block_row", "warp_rows"};
+  ASSERT_EQ(tune_with(some).state, State::kTuned);
+  EXPECT_EQ(why_dirty(stored(problem_)->evidence), "its search was limited to block_row,warp_rows");
+  std::swap(some.families[0], some.families[1]);
+  EXPECT_EQ(tune_with(some).state, State::kKept) << "nothing more was asked for";
+  EXPECT_EQ(tune().state, State::kTuned);
+  EXPECT_EQ(why_dirty(stored(problem_)->evidence), "");
+  some.effort = Effort::kThorough;
+  EXPECT_EQ(tune_with(some).state, State::kKept) << "another family may be faster";
+  EXPECT_EQ(stored(problem_)->evidence.effort, "quick");
+  some.retune = true;
+  EXPECT_EQ(tune_with(some).state, State::kTuned);
+}
+
 TEST_F(TuneTest, C41_MarksWhatWasTimedBesideAnotherTuning) {
   const TuningLock other_process(directory_, device_->facts().uuid, 0, {});
   ASSERT_TRUE(other_process.held());

@@ -36,7 +36,8 @@ class CandidateBuilds {
   CandidateBuilds(const CandidateBuilds&) = delete;
   CandidateBuilds& operator=(const CandidateBuilds&) = delete;
 
-  // Further candidates, whose programs come after all others; the index of the first.
+  // Further candidates, whose programs come after all others; the index of the first. For one
+  // thread at a time.
   std::size_t add(const std::vector<Config>& configs);
 
   // The candidate, compiled and loaded. A program that fails is built again config by config, so

@@ -44,7 +44,7 @@ class Purse {
   explicit Purse(const Room& room) : room_(room), places_(room.places), seconds_(room.compile_s) {}
   std::size_t places() const {
     if (seconds_ > 0) return places_;
-    const std::size_t taken = room_.places - places_, half = (room_.places + 1) / 2;
+    const std::size_t taken = room_.places - places_, half = room_.places - room_.places / 2;
     return half - std::min(half, taken);
   }
   void pay_for(const Config& config) {

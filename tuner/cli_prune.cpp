@@ -63,23 +63,24 @@ std::string why_dropped(const CliArgs& args, const WinnerRecord& record) {
                                              : why_family_lost(record);
 }
 
-// What no search can take over, or none is going to.
+// What no search can take over, or none is going to: `ended` are the problems of ended searches.
 bool is_needless(const CliArgs& args, const Screening& screening,
-                 const std::vector<WinnerRecord>& records) {
+                 const std::set<RecordKey>& ended) {
   const auto config = parse_config(screening.config);
   const Family* family = config ? find_family(config->family) : nullptr;
   return is_named(args, screening.device_class) || family == nullptr ||
          family->digest() != screening.family_digest ||
-         std::any_of(records.begin(), records.end(), [&](const WinnerRecord& record) {
-           return ends_screening(record) && record.device_class == screening.device_class &&
-                  record.problem == screening.problem;
-         });
+         ended.count({screening.device_class, screening.problem}) > 0;
 }
 
 // Answers how many go, or with --dry-run would go.
 Result<std::size_t> prune_screenings(const CliArgs& args, std::vector<Screening> screenings,
                                      const std::vector<WinnerRecord>& records, WinnerStore& store) {
-  std::erase_if(screenings, [&](const Screening& it) { return !is_needless(args, it, records); });
+  std::set<RecordKey> ended;
+  for (const WinnerRecord& record : records) {
+    if (ends_screening(record)) ended.insert(key_of(record));
+  }
+  std::erase_if(screenings, [&](const Screening& it) { return !is_needless(args, it, ended); });
   if (!args.dry_run && !screenings.empty()) {
     if (Status status = store.erase_screenings(screenings); !status.ok()) return status;
   }
@@ -98,8 +99,8 @@ Status check_device_classes(const CliArgs& args, const std::vector<WinnerRecord>
   for (const std::string& name : args.device_classes) {
     if (classes.count(name) > 0) continue;
     return Status(Code::kInvalidArgument,
-                  "--device-class: the cache has no winner of '" + name + "'; " +
-                      (names.empty() ? "it has none at all" : "it has those of " + names));
+                  "--device-class: the cache has nothing of '" + name + "'; " +
+                      (names.empty() ? "it is empty" : "it knows " + names));
   }
   return {};
 }

@@ -16,10 +16,11 @@ namespace rowsmith {
 
 struct EffortPlan {
   std::size_t candidates = 0;  // at most, the default included
-  std::size_t near = 0;  // and further ones, near the best of those  // Of one core: half as many
-                         // candidates are enough where all would take longer to compile.
-  double compile_s = 0;  // 0 = however long
-  int spill_bytes = 0;   // a thread; who spills more is timed only if nothing else stands
+  std::size_t near = 0;        // and further ones, near the best of those
+  // Of one core: half as many candidates are enough where all would take longer to compile. 0 =
+  // however long.
+  double compile_s = 0;
+  int spill_bytes = 0;  // a thread; who spills more is timed only if nothing else stands
   SearchOptions search;
   ArenaLimits arena;
   StopwatchOptions stopwatch;

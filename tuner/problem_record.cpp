@@ -57,7 +57,7 @@ bool ProblemTuner::keeps_earlier(const std::string& dirty) {
   WinnerRecord& record = outcome_.record;
   if (!settings_.retune) {
     const auto worth = [](const Evidence& it) {
-      return std::tuple(!it.cut, effort_rank(it.effort), it.timed, it.sm_clock_mhz);
+      return std::tuple(is_whole(it), effort_rank(it.effort), it.timed, it.sm_clock_mhz);
     };
     Result<std::optional<WinnerRecord>> earlier = find_servable(session_, outcome_.problem);
     const bool behind = record.evidence.cut && !search_->has_caught_up();
@@ -95,7 +95,8 @@ void ProblemTuner::fill_evidence(Evidence& evidence, const Search::Verdict& verd
   evidence.verdict = verdict.kind;
   evidence.candidates = static_cast<std::int64_t>(candidates_.size());
   evidence.cut = search_->was_stopped();
-  for (std::size_t i = 0; evidence.cut && i < candidates_.size(); ++i) {
+  evidence.families = families_text(settings_.families);
+  for (std::size_t i = 0; !is_whole(evidence) && i < candidates_.size(); ++i) {
     evidence.timed += !search_->samples(i).empty() || search_->is_restored(i) ? 1 : 0;
   }
   evidence.rejected = static_cast<std::int64_t>(outcome_.rejections.size());

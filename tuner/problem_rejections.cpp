@@ -21,9 +21,7 @@ void ProblemTuner::drop(std::size_t i, const Status& why) {
   explain(std::move(event));
   search_->reject(i);
   candidates_[i].watch.reset();
-  std::erase_if(unsaved_, [config = to_string(chosen_.configs[i])](const Screening& screening) {
-    return screening.config == config;
-  });
+  forget_screening(i);
   log().debug("{}: {}: {}", to_string(outcome_.problem), to_string(chosen_.configs[i]),
               why.to_string());
 }

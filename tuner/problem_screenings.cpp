@@ -38,6 +38,7 @@ void ProblemTuner::restore_screenings() {
     return;
   }
   if (found->empty()) return;
+  for (const Screening& it : *found) saved_.insert(it.config);
   std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < chosen_.configs.size(); ++i) {
     places[to_string(chosen_.configs[i])] = i;
@@ -59,10 +60,13 @@ void ProblemTuner::restore_screenings() {
 }
 
 // Of a candidate that was just screened or cut. Times without the default's are of no use to
-// another run.
+// another run, nor are those that another process may have moved.
 void ProblemTuner::keep_screening(std::size_t i) {
   const std::size_t standard = chosen_.default_index;
-  if (!keeps_screenings() || i == standard || !candidates_[standard].verified) return;
+  if (!keeps_screenings() || i == standard || !candidates_[standard].verified ||
+      lock_->contended()) {
+    return;
+  }
   const Config& config = chosen_.configs[i];
   unsaved_.push_back({class_, outcome_.problem, to_string(config), at_least_one(median_ns(i)),
                       to_string(chosen_.configs[standard]), at_least_one(median_ns(standard)),
@@ -73,14 +77,28 @@ void ProblemTuner::keep_screening(std::size_t i) {
 
 void ProblemTuner::save_screenings() {
   if (unsaved_.empty()) return;
+  for (const Screening& it : unsaved_) saved_.insert(it.config);
   const Status saved = session_.store->put_screenings(std::exchange(unsaved_, {}));
   if (!saved.ok()) log().warn("{}: screenings: {}", to_string(outcome_.problem), saved.message());
   saved_s_ = now();
 }
 
+// No later run may take over what this one found wanting.
+void ProblemTuner::forget_screening(std::size_t i) {
+  const std::string config = to_string(chosen_.configs[i]);
+  std::erase_if(unsaved_, [&](const Screening& screening) { return screening.config == config; });
+  if (saved_.erase(config) == 0) return;
+  Screening screening;
+  screening.device_class = class_;
+  screening.problem = outcome_.problem;
+  screening.config = config;
+  const Status erased = session_.store->erase_screenings({screening});
+  if (!erased.ok()) log().warn("{}: screenings: {}", to_string(outcome_.problem), erased.message());
+}
+
 // Where the search ended whole and no record that the store takes says so.
 void ProblemTuner::end_screenings() {
-  if (!keeps_screenings() || search_->was_stopped()) return;
+  if (!keeps_screenings() || search_->was_stopped() || !settings_.families.empty()) return;
   const auto found = session_.store->find_screenings(class_, outcome_.problem);
   const Status ended = found.ok() ? session_.store->erase_screenings(*found) : found.status();
   if (!ended.ok()) log().warn("{}: screenings: {}", to_string(outcome_.problem), ended.message());

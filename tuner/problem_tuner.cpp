@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <future>
 #include <thread>
+#include <utility>
 
 namespace rowsmith {
 
@@ -71,7 +72,8 @@ bool ProblemTuner::settled_before_search() {
   Status supported = check_supported(problem.in, problem.out);
   if (!supported.ok()) return end_with(State::kFailed, std::move(supported));
   if (settings_.retune) return false;
-  Result<std::optional<WinnerRecord>> known = find_valid(session_, problem, settings_.effort);
+  Result<std::optional<WinnerRecord>> known =
+      find_valid(session_, problem, settings_.effort, settings_.families);
   if (!known.ok()) {
     log().warn("{}: {}", to_string(problem), known.status().to_string());
   } else if (*known) {
@@ -275,6 +277,7 @@ void ProblemTuner::enter_finals() {
   for (std::size_t at = 0; at < finalists.size() && !ended_; ++at) {
     const std::size_t i = finalists[at];
     if (statuses[at].ok()) {
+      if (!std::exchange(candidates_[i].built, true)) explain_build(i);
       if (!verify(i)) continue;
       on_device(i);
       statuses[at] = start_watch(i);

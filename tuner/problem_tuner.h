@@ -14,6 +14,7 @@
 #include "tuner/verify.h"
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ class ProblemTuner {
   void restore_screenings();
   void keep_screening(std::size_t i);
   void save_screenings();
+  void forget_screening(std::size_t i);
   void end_screenings();
   bool prepare();
   bool settle_clocks();
@@ -110,6 +112,7 @@ class ProblemTuner {
   std::optional<Verifier> verifier_;
   std::optional<Search> search_;
   std::vector<Screening> unsaved_;  // screened, and not yet in the store
+  std::set<std::string> saved_;     // configs whose screenings are in the store
   double saved_s_ = 0;              // when the store last took some
   std::int64_t floor_ns_ = 0;
   ClockWatch clocks_;

@@ -17,7 +17,7 @@ namespace {
 double stake_ns(const Session& session, const Problem& problem, const TuneRequest& request) {
   bool waits = problem.rows > 0 && problem.cols > 0;
   if (waits && !request.retune) {
-    const auto known = find_valid(session, problem, request.effort);
+    const auto known = find_valid(session, problem, request.effort, request.families);
     waits = !known.ok() || !*known;
   }
   return waits ? expected_floor_ns(problem, session.device->facts()) : 0;

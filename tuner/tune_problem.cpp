@@ -7,6 +7,7 @@
 #include <rowsmith/text.h>
 
 #include <new>
+#include <set>
 
 namespace rowsmith {
 
@@ -29,13 +30,23 @@ Result<std::optional<WinnerRecord>> find_servable(const Session& session, const 
 }
 
 Result<std::optional<WinnerRecord>> find_valid(const Session& session, const Problem& problem,
-                                               Effort effort) {
+                                               Effort effort,
+                                               const std::vector<std::string>& families) {
   Result<std::optional<WinnerRecord>> known = find_servable(session, problem);
   if (!known.ok() || !*known) return known;
-  const Evidence& evidence = (*known)->evidence;
+  Evidence evidence = (*known)->evidence;
+  if (evidence.families == families_text(families)) evidence.families.clear();
   const bool less = effort_rank(evidence.effort) < effort_rank(to_string(effort));
   if (less || !why_dirty(evidence).empty()) known->reset();
   return known;
+}
+
+std::string families_text(const std::vector<std::string>& families) {
+  std::string text;
+  for (const std::string& name : std::set(families.begin(), families.end())) {
+    text += (text.empty() ? "" : ",") + name;
+  }
+  return text;
 }
 
 Result<std::vector<WinnerRecord>> find_valid_same_cols(const Session& session,

@@ -67,8 +67,11 @@ Neighbours find_neighbours(const Session& session, const Problem& problem);
 // config is legal on the device. Codes of WinnerStore::find.
 Result<std::optional<WinnerRecord>> find_servable(const Session& session, const Problem& problem);
 // The same, if besides nothing is in doubt about it and it was tuned with no less effort: tuning
-// again would tell nothing new.
+// again would tell nothing new. One of these very families alone is none in doubt for that.
 Result<std::optional<WinnerRecord>> find_valid(const Session& session, const Problem& problem,
-                                               Effort effort);
+                                               Effort effort,
+                                               const std::vector<std::string>& families);
+// The families in their one form as evidence: "split_row,warp_rows".
+std::string families_text(const std::vector<std::string>& families);
 
 }  // namespace rowsmith

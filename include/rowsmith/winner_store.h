@@ -37,9 +37,10 @@ struct Evidence {
   std::int64_t floor_ns = 0;    // best plain copy of the same bytes
   std::string verdict;          // "winner", "tie" or "default"
   std::int64_t candidates = 0;  // tried
-  // The time ran out before the search ended: so many candidates had been timed by then.
-  bool cut = false;
-  std::int64_t timed = 0;
+  bool cut = false;             // the time ran out before the search ended
+  // "split_row,warp_rows": no others were tried, but for the default; "" = all.
+  std::string families;
+  std::int64_t timed = 0;     // of the candidates, where the search was cut or not of all families
   std::int64_t rejected = 0;  // failed to compile, to launch or to be right
   double error_ratio = 0;     // largest distance over the accuracy bound; <= 1
   double max_error_ulp = 0;   // in units of the last place of the output dtype
@@ -56,9 +57,9 @@ struct Evidence {
   Reuse below, above;         // of the winners stored nearest in S, H and all else being equal
 };
 
-// Empty, or why the record is in doubt: its search was cut, or its times may not be those that the
-// device has by itself (contended, throttled, or the SM clock moved by more than 5 %). Such a
-// record serves, and the next tuning replaces it.
+// Empty, or why the record is in doubt: its search was cut or not of all families, or its times may
+// not be those that the device has by itself (contended, throttled, or the SM clock moved by more
+// than 5 %). Such a record serves, and the next tuning replaces it.
 std::string why_dirty(const Evidence& evidence);
 
 struct WinnerRecord {
@@ -109,7 +110,8 @@ class WinnerStore {
   // Every record, ordered by (device class, in, out, cols, rows, layout).
   virtual Result<std::vector<WinnerRecord>> list() = 0;
   // Adds or replaces the record of its key. Returns once it is durable for this process's readers.
-  // A record of a thorough search that was not cut ends that search: its screenings go.
+  // A record of a thorough search of all families that was not cut ends that search: its screenings
+  // go.
   virtual Status put(const WinnerRecord& record) = 0;
   // Joins a record from elsewhere: of two for one key the greater (effort, tuned_at, digest of the
   // record) stays, so merging is commutative, associative and idempotent. True if it was taken.
