@@ -3,7 +3,8 @@
 // RowMeeting: how the kPieces blocks that share a row tell each other their parts of it inside one
 // launch. All blocks of the launch must be resident at once (a cooperative launch), since they wait
 // for each other. It needs no memory of the caller's and nothing set up before a launch: they meet
-// at one of kPlaces places in the program's own memory, all of it zero whenever no launch runs.
+// at one of kPlaces places in the program's own memory, all of it zero whenever no launch runs and
+// none was given up (on CUDA the context is lost with it; the host device's module is then spent).
 //
 // Every block has a seat, by its piece, at a place that follows from dst and the row.
 // 1. join: it takes its empty seat; then it makes the place its row's, or finds that it is that
@@ -18,14 +19,15 @@
 // in; so the kPieces-th to leave is the last member, and no seat is emptied under a reader.
 // - Graph replay, the next launch of the stream: the last member zeroes all before the launch ends.
 // - Other rows at the place, of this launch or another stream's: whoever holds a place has
-// published
-//   every row before, and a cooperative launch starts whole, so that a tenure waits for no other
-//   place and ends; so does a wait in 1. Rows share no byte and have 2^kRowShift at least, so that
-//   the key tells them apart.
+//   published every row before, and all blocks of its launch come to run [1], so that a tenure
+//   waits for no other place and ends; so does a wait in 1. Rows share no byte and have
+//   2^kRowShift at least, so that the key tells them apart.
 // - One dst from two streams at once, a race of the caller's: a tenure takes one block a piece, of
 //   whichever launch; each launch has as many blocks a piece as the other, so the last tenure fills
 //   up as well. What dst holds then is undefined, but it does not hang, and no other row is
 //   touched.
+// [1] CUDA programming guide (and libcu++), C++ execution model, device threads: once a thread of a
+//   cooperative grid makes progress, all threads of its grid shall.
 // The fold goes by seats, not by arrival, so that results are the same from run to run.
 #pragma once
 

@@ -106,6 +106,7 @@ void bind_memory_and_kernels(Binder& bind, DriverApi& api) {
   bind("cuGraphLaunch", api.graph_launch);
   bind("cuGraphDestroy", api.graph_destroy);
   bind("cuGraphExecDestroy", api.graph_exec_destroy);
+  bind.optional("cuCtxGetId", api.ctx_get_id, 12000);
   bind.optional("cuKernelGetParamInfo", api.kernel_get_param_info, 12040);
   bind.optional("cuCtxGetDevResource", api.ctx_get_dev_resource, 12040);
 }

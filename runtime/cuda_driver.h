@@ -70,6 +70,7 @@ struct DriverApi {
   decltype(&cuGraphDestroy) graph_destroy;
   decltype(&cuGraphExecDestroy) graph_exec_destroy;
 
+  decltype(&cuCtxGetId) ctx_get_id;                       // 12.0
   decltype(&cuKernelGetParamInfo) kernel_get_param_info;  // 12.4
   decltype(&cuCtxGetDevResource) ctx_get_dev_resource;    // 12.4
 };

@@ -4,6 +4,7 @@
 #include "runtime/cuda_module.h"
 
 #include <limits>
+#include <new>
 #include <utility>
 
 namespace rowsmith {
@@ -142,47 +143,67 @@ CudaKernel::~CudaKernel() {
 }
 
 // A context may have fewer multiprocessors than its device: green contexts, MPS.
-Result<const CudaKernel::Residency*> CudaKernel::ask_residency(const LaunchShape& shape,
-                                                               CUcontext context) const {
+Status CudaKernel::ask_residency(const LaunchShape& shape, CUcontext context,
+                                 Residency& found) const {
   const DriverApi& api = context_->api;
   const RelaxedCapture relaxed(api);
-  int blocks = 0, multiprocessors = 0;
-  CUresult result = api.occupancy(&blocks, reinterpret_cast<CUfunction>(kernel_), shape.block,
-                                  static_cast<std::size_t>(shape.shared_bytes));
+  int cooperative = 0;
+  CUresult result = api.device_get_attribute(&cooperative, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH,
+                                             context_->device);
+  if (result != CUDA_SUCCESS) return context_->status(result, "cuDeviceGetAttribute");
+  result = api.occupancy(&found.per_multiprocessor, reinterpret_cast<CUfunction>(kernel_),
+                         shape.block, static_cast<std::size_t>(shape.shared_bytes));
   if (result != CUDA_SUCCESS) {
     return context_->status(result, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   }
+  if (cooperative == 0) found.per_multiprocessor = 0;
   CUdevResource resource{};
   if (api.ctx_get_dev_resource &&
       api.ctx_get_dev_resource(context, &resource, CU_DEV_RESOURCE_TYPE_SM) == CUDA_SUCCESS) {
-    multiprocessors = static_cast<int>(resource.sm.smCount);
-  } else {
-    result = api.device_get_attribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
-                                      context_->device);
-    if (result != CUDA_SUCCESS) return context_->status(result, "cuDeviceGetAttribute");
+    found.multiprocessors = static_cast<int>(resource.sm.smCount);
+    return Status();
   }
-  auto* link = new Residency{context, shape.block,     shape.shared_bytes,
-                             blocks,  multiprocessors, residencies_.load()};
-  while (!residencies_.compare_exchange_weak(link->next, link)) {
+  result = api.device_get_attribute(&found.multiprocessors,
+                                    CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, context_->device);
+  return context_->status(result, "cuDeviceGetAttribute");
+}
+
+const CudaKernel::Residency* CudaKernel::find_residency(const LaunchShape& shape,
+                                                        unsigned long long context) const {
+  const Residency* link = residencies_.load(std::memory_order_acquire);
+  while (link != nullptr && (link->context != context || link->block != shape.block ||
+                             link->shared_bytes != shape.shared_bytes)) {
+    link = link->next;
   }
   return link;
+}
+
+// Without memory for it, the next launch asks again.
+void CudaKernel::keep(const Residency& found) const {
+  auto* link = new (std::nothrow) Residency(found);
+  if (link == nullptr) return;
+  link->next = residencies_.load();
+  while (!residencies_.compare_exchange_weak(link->next, link)) {
+  }
 }
 
 // Blocks that wait for each other hang unless all of them run. The driver would refuse as well, but
 // as a failed launch, without saying what would fit.
 Status CudaKernel::check_runs_at_once(const LaunchShape& shape) const {
+  const DriverApi& api = context_->api;
   CUcontext context = nullptr;
-  const CUresult result = context_->api.ctx_get_current(&context);
+  const CUresult result = api.ctx_get_current(&context);
   if (result != CUDA_SUCCESS) return context_->status(result, "cuCtxGetCurrent");
-  const Residency* found = residencies_.load(std::memory_order_acquire);
-  while (found != nullptr && (found->context != context || found->block != shape.block ||
-                              found->shared_bytes != shape.shared_bytes)) {
-    found = found->next;
-  }
+  unsigned long long id = 0;
+  const bool known = context == context_->primary() ||
+                     (api.ctx_get_id && api.ctx_get_id(context, &id) == CUDA_SUCCESS && id != 0);
+  Residency asked{id, shape.block, shape.shared_bytes, 0, 0, nullptr};
+  const Residency* found = known ? find_residency(shape, id) : nullptr;
   if (found == nullptr) {
-    const Result<const Residency*> asked = ask_residency(shape, context);
-    if (!asked.ok()) return asked.status();
-    found = *asked;
+    Status status = ask_residency(shape, context, asked);
+    if (!status.ok()) return status;
+    if (known) keep(asked);
+    found = &asked;
   }
   if (shape.grid <= std::int64_t{found->per_multiprocessor} * found->multiprocessors) {
     return Status();
@@ -260,8 +281,10 @@ Status CudaKernel::enqueue(const LaunchCall& call, CUstream stream) const {
 
 Status CudaKernel::launch_status(CUresult result, const LaunchShape& shape) const {
   const Status failure = context_->status(result, "launching kernel");
-  // Pointers and stream are good here, so an invalid value is the config's own: launch failed.
-  const Code code = result == CUDA_ERROR_INVALID_VALUE ? Code::kLaunchFailed : failure.code();
+  // Pointers and stream are good here, so an invalid value is the config's own, as is what the
+  // driver does not support: launch failed. Unsupported is check_runs_at_once()'s alone.
+  const bool own = result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED;
+  const Code code = own ? Code::kLaunchFailed : failure.code();
   return Status(code, failure.message() + " (" + entry_ + ", grid " + std::to_string(shape.grid) +
                           ", block " + std::to_string(shape.block) + ", cluster " +
                           std::to_string(shape.cluster) + ", shared " +

@@ -23,7 +23,8 @@ class CudaKernel final : public Kernel {
   ~CudaKernel() override;
   KernelResources resources() const override { return resources_; }
 
-  // Enqueues on `stream`, whose context is current. No heap, no lock.
+  // Enqueues on `stream`, whose context is current. No lock; no heap but for the first grid of a
+  // shape and context whose blocks must run at once. Unsupported: this context cannot run them so.
   Status enqueue(const LaunchCall& call, CUstream stream) const;
   // Loads into a context other than the primary one, now current: the driver would do so inside
   // the launch, where a capture in progress could forbid it.
@@ -37,16 +38,18 @@ class CudaKernel final : public Kernel {
   Status allow_large_clusters() const;
   Status refuse(const LaunchCall& call) const;
   Status launch_status(CUresult result, const LaunchShape& shape) const;
-  // Blocks of a shape that a context runs at once. Asked once: links are added and stay.
+  // Blocks of a shape that a context runs at once. Links are added and stay.
   struct Residency {
-    CUcontext context;
+    unsigned long long context;  // 0: the primary one; others by id, since addresses come again
     int block;
     std::int64_t shared_bytes;
     int per_multiprocessor, multiprocessors;
     const Residency* next;
   };
   Status check_runs_at_once(const LaunchShape& shape) const;
-  Result<const Residency*> ask_residency(const LaunchShape& shape, CUcontext context) const;
+  const Residency* find_residency(const LaunchShape& shape, unsigned long long context) const;
+  Status ask_residency(const LaunchShape& shape, CUcontext context, Residency& found) const;
+  void keep(const Residency& found) const;
 
   std::shared_ptr<CudaContext> context_;
   CUkernel kernel_;

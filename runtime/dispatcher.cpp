@@ -41,7 +41,7 @@ Status Dispatcher::softmax(const SoftmaxCall& given) {
   const std::uint64_t key = node_key(problem);
   const Served* served = table_.find(key, call.rows);
   if (served == nullptr) {
-    return no_throw("softmax", [&] { return walk(problem, &call, {}); });
+    return no_throw("softmax", [&] { return walk(problem, &call); });
   }
   Status status = launch_softmax(device_, served->plan, call);
   if (status.ok()) {
@@ -63,7 +63,7 @@ Status Dispatcher::prepare(const std::vector<Problem>& problems) {
 Status Dispatcher::prepare_one(const Problem& problem) {
   if (Status status = check_values(problem); !status.ok()) return status;
   if (problem.rows == 0 || problem.cols == 0) return {};
-  if (Status status = walk(problem, nullptr, {}); !status.ok() || pin_) return status;
+  if (Status status = walk(problem, nullptr); !status.ok() || pin_) return status;
   // What a capture can always fall back to.
   return modules_.get(problem, generic_config()).status();
 }

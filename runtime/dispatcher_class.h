@@ -64,12 +64,14 @@ class Dispatcher final : public Runtime {
     bool publish = true;
     std::vector<WinnerRecord> winners;
     Failures failures;  // met on this walk; kept only if another rung then serves
+    Failures refusals;  // by the call's context, and of no meaning to others: no marks
     std::vector<Rejection> killers;
   };
 
   class TuningTurn;
 
-  Status walk(const Problem& problem, const SoftmaxCall* call, Failures failures);
+  Status walk(const Problem& problem, const SoftmaxCall* call, Failures failures = {},
+              Failures refusals = {});
   Status serve(Walk& walk, Choice choice);
   // Every rung has failed, with what each says.
   static Status nothing_left(const Problem& problem, const Choice& choice);
@@ -78,6 +80,8 @@ class Dispatcher final : public Runtime {
   Status tune_first(Walk& walk, Choice& choice);
   Status launch_failed(const SoftmaxCall& call, const Problem& problem, std::uint64_t key,
                        const Served& served, const Status& failure);
+  // Has the plan serve from now on, if the walk may settle that; how it is counted.
+  Served publish(PlanTable& table, const Walk& walk, const Choice& choice, const LaunchPlan& plan);
   void served_by(const Walk& walk, const Choice& choice, const LaunchPlan& plan);
   Status prepare_one(const Problem& problem);
   void tell_near_misses(const Problem& problem, std::vector<std::string>& reasons);
@@ -108,6 +112,7 @@ class Dispatcher final : public Runtime {
   const TuneOnMiss tune_;
 
   PlanTable table_;
+  PlanTable spares_;  // for contexts that refuse what table_ has
   StripedCount calls_, exact_;
   std::atomic<std::uint64_t> tuned_{0};
   MissCounts misses_;

@@ -23,7 +23,8 @@ bool is_own_failure(const Status& status) {
          status.code() == Code::kUnsupported;
 }
 
-// Refused before anything was enqueued, so that a capture in progress is whole.
+// Of a launch: this context cannot run the grid at once, where another may (Device::launch).
+// Nothing was enqueued, so that a capture in progress is whole.
 bool is_refusal(const Status& status) {
   return status.code() == Code::kUnsupported;
 }
@@ -56,23 +57,40 @@ class Dispatcher::TuningTurn {
   bool taken_ = false;
 };
 
-// A published kernel that fails to launch leaves the table, and the next rung serves the call.
+// A published kernel that fails to launch leaves the table, and the next rung serves the call. One
+// that the call's context refuses stays, for other contexts, and the spare plan serves, if it can.
 Status Dispatcher::launch_failed(const SoftmaxCall& call, const Problem& problem, std::uint64_t key,
                                  const Served& served, const Status& failure) {
   if (!is_own_failure(failure)) return failure;
+  const bool refused = is_refusal(failure);
+  const Served* spare = refused ? spares_.find(key, call.rows) : nullptr;
+  Status last = failure;
+  if (spare != nullptr) {
+    last = launch_softmax(device_, spare->plan, call);
+    if (last.ok()) count(*spare);
+    if (!is_own_failure(last)) return last;
+  }
   return no_throw("softmax", [&]() -> Status {
     const Result<bool> capturing = device_.is_capturing(call.stream);
-    if (!capturing.ok() || (*capturing && !is_refusal(failure))) return failure;
-    table_.evict(key, &served);
-    return walk(
-        problem, &call,
-        {{entry_of(problem, served.config), to_string(served.config) + ": " + failure.message()}});
+    if (!capturing.ok() || (*capturing && !is_refusal(last))) return last;
+    if (!refused) table_.evict(key, &served);
+    Failures failures, refusals;
+    const auto meet = [&](const Config& config, const Status& why) {
+      Failures& met = is_refusal(why) ? refusals : failures;
+      met.emplace(entry_of(problem, config), to_string(config) + ": " + why.message());
+    };
+    meet(served.config, failure);
+    if (spare != nullptr) meet(spare->config, last);
+    return walk(problem, &call, std::move(failures), std::move(refusals));
   });
 }
 
-Status Dispatcher::walk(const Problem& problem, const SoftmaxCall* call, Failures failures) {
+Status Dispatcher::walk(const Problem& problem, const SoftmaxCall* call, Failures failures,
+                        Failures refusals) {
   if (!pin_fault_.ok()) return pin_fault_;
-  Walk walk{problem, node_key(problem), call, false, true, {}, std::move(failures), {}};
+  Walk walk{problem, node_key(problem), call, false, true, {}, {}, {}, {}};
+  walk.failures = std::move(failures);
+  walk.refusals = std::move(refusals);
   if (call != nullptr) {
     const Result<bool> capturing = device_.is_capturing(call->stream);
     if (!capturing.ok()) return capturing.status();
@@ -97,7 +115,8 @@ Status Dispatcher::walk(const Problem& problem, const SoftmaxCall* call, Failure
       for (const std::string& reason : choice->reasons) why += "; " + reason;
       return {Code::kNotTuned, to_string(problem) + " has no winner and the policy is error" + why};
     }
-    if (on_miss_ == OnMiss::kTune && tune_ && !walk.capturing && walk.failures.empty()) {
+    const bool first_try = walk.failures.empty() && walk.refusals.empty();
+    if (on_miss_ == OnMiss::kTune && tune_ && !walk.capturing && first_try) {
       if (Status status = tune_first(walk, *choice); !status.ok()) return status;
     }
   }
@@ -148,8 +167,12 @@ Status Dispatcher::serve(Walk& walk, Choice choice) {
       served_by(walk, choice, plan);
       return status;
     }
-    if (!is_own_failure(status) || (walk.capturing && !is_refusal(status))) return status;
-    walk.failures.emplace(entry_of(walk.problem, choice.config), status.message());
+    const bool refused = kernel.ok() && is_refusal(status);
+    if (!is_own_failure(status) || (walk.capturing && !refused)) return status;
+    // Still the ladder's answer, for contexts that run it.
+    if (refused && walk.refusals.empty()) publish(table_, walk, choice, plan);
+    Failures& met = refused ? walk.refusals : walk.failures;
+    met.emplace(entry_of(walk.problem, choice.config), status.message());
     Result<Choice> next = choose_for(walk);
     if (!next.ok()) return next.status();
     choice = std::move(*next);
@@ -183,6 +206,9 @@ Result<Choice> Dispatcher::choose_for(const Walk& walk) const {
     if (const auto failed = walk.failures.find(entry); failed != walk.failures.end()) {
       return "failed: " + failed->second;
     }
+    if (const auto refused = walk.refusals.find(entry); refused != walk.refusals.end()) {
+      return "refused: " + refused->second;
+    }
     if (is_killer(walk.killers, config)) return "lost the device when it was tuned";
     std::string reason = mark_of(entry);
     if (reason.empty() && walk.capturing && modules_.loaded(walk.problem, config) == nullptr) {
@@ -199,20 +225,24 @@ std::string Dispatcher::mark_of(const std::string& entry) const {
   return found == marks_.end() ? "" : "failed earlier in this process: " + found->second;
 }
 
-// Counts the call, publishes the answer and, now that another rung has served, keeps the marks.
-void Dispatcher::served_by(const Walk& walk, const Choice& choice, const LaunchPlan& plan) {
+Served Dispatcher::publish(PlanTable& table, const Walk& walk, const Choice& choice,
+                           const LaunchPlan& plan) {
   Served served{plan, choice.source, choice.config, nullptr};
   if (choice.source != Source::kExact && choice.source != Source::kPinned) {
     served.misses = &misses_.of(walk.key, walk.problem);
   }
+  if (walk.publish) table.publish(walk.key, walk.problem.rows, choice.lo, choice.hi, served);
+  return served;
+}
+
+// Counts the call, publishes the answer and, now that another rung has served, keeps the marks.
+void Dispatcher::served_by(const Walk& walk, const Choice& choice, const LaunchPlan& plan) {
+  const Served served = publish(walk.refusals.empty() ? table_ : spares_, walk, choice, plan);
   if (walk.call != nullptr) count(served);
   for (const auto& [entry, reason] : walk.failures) {
     log().warn("a config fails and is not used again for {}: {}", to_string(walk.problem), reason);
     const std::lock_guard lock(mutex_);
     marks_.emplace(entry, reason);
-  }
-  if (walk.publish) {
-    table_.publish(walk.key, walk.problem.rows, choice.lo, choice.hi, std::move(served));
   }
 }
 

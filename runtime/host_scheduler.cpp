@@ -97,6 +97,10 @@ void HostScheduler::start_block(Block& block, std::int64_t index) {
   }
 }
 
+void HostScheduler::poison_shared(const Block& block) const {
+  if (launch_->shared_bytes > 0) std::memset(block.shared, launch_->poison, launch_->shared_bytes);
+}
+
 bool HostScheduler::run_cluster(const HostLaunch& launch, std::int64_t cluster) {
   launch_ = &launch;
   first_block_ = cluster * launch.cluster;
@@ -363,13 +367,6 @@ void HostScheduler::leave() {
   } else {
     switch_fiber(current_->context, outside_);
   }
-}
-
-// Apart from leave(), which every thread of every launch passes through.
-void HostScheduler::abandon_unwaited() {
-  report(who() + ": left the kernel without a cluster_wait after the cluster_arrive at " +
-         text_of(arrival_of(*current_)));
-  abandon();
 }
 
 void HostScheduler::abandon() {

@@ -59,10 +59,6 @@ std::string HostScheduler::name_of_cluster() const {
          std::to_string(first_block_ + launch_->cluster - 1);
 }
 
-void HostScheduler::poison_shared(const Block& block) const {
-  if (launch_->shared_bytes > 0) std::memset(block.shared, launch_->poison, launch_->shared_bytes);
-}
-
 std::string HostScheduler::misuse_of_shared() const {
   if (!copies_.empty()) {
     return name_of(*copies_[0].by) + ": bulk_read at " + text_of(copies_[0].place) +
@@ -84,6 +80,13 @@ std::string HostScheduler::misuse_of_shared() const {
                               " bytes of shared memory");
   }
   return {};
+}
+
+// Apart from leave(), which every thread of every launch passes through.
+void HostScheduler::abandon_unwaited() {
+  report(who() + ": left the kernel without a cluster_wait after the cluster_arrive at " +
+         text_of(arrival_of(*current_)));
+  abandon();
 }
 
 // One clause for each place where threads are, in the order of their first threads.

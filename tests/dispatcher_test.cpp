@@ -232,13 +232,42 @@ TEST_F(DispatcherTest, AFailureDuringACaptureIsReturnedAndMarksNothing) {
 }
 
 // As a context with few multiprocessors does blocks that must run at once.
-TEST_F(DispatcherTest, AWinnerThatTheContextRefusesGivesWayToTheDefault) {
+TEST_F(DispatcherTest, AWinnerThatOneContextRefusesGivesWayToTheDefaultInThatContextAlone) {
   ASSERT_TRUE(store_winner(100, 1).ok());
-  break_launch(entry(config(1)), Code::kUnsupported);
+  for (const bool served_before : {false, true}) {
+    open();
+    if (served_before) {
+      EXPECT_EQ(serve(100), entry(config(1)));
+    }
+    break_launch(entry(config(1)), Code::kUnsupported);
+    EXPECT_EQ(serve(100), entry(config(0)));
+    EXPECT_EQ(serve(100), entry(config(0)));
+    device_->script.on_launch = {};
+    EXPECT_EQ(serve(100), entry(config(1)));
+    EXPECT_EQ(source(100), Source::kExact);
+  }
+}
+
+TEST_F(DispatcherTest, WhatServesWhereAWinnerIsRefusedIsFoundOnceAndGivesWayWhereItCannot) {
   open();
-  EXPECT_EQ(serve(100), entry(config(0)));
-  EXPECT_EQ(serve(100), entry(config(0)));
-  EXPECT_EQ(device_->launches().size(), 3u);  // it was not tried again
+  const std::pair<std::int64_t, Code> cases[] = {{100, Code::kUnsupported},
+                                                 {300, Code::kLaunchFailed}};
+  for (const auto& [rows, code] : cases) {
+    const std::string spare = entry(default_config(problem(rows), device_->facts()));
+    ASSERT_TRUE(store_winner(rows, 1).ok());
+    break_launch(entry(config(1)), Code::kUnsupported);
+    EXPECT_EQ(serve(rows), spare);
+    ASSERT_TRUE(store_winner(rows + 10, 2).ok());
+    EXPECT_EQ(serve(rows), spare);  // a walk would take the nearest
+    device_->script.on_launch = [code = code, spare](const LaunchCall& launch) {
+      const std::string& launched = ScriptedDevice::entry_of(launch);
+      if (launched == entry(config(1))) return Status(Code::kUnsupported, "scripted");
+      return launched == spare ? Status(code, "scripted") : Status();
+    };
+    EXPECT_EQ(serve(rows), entry(config(2)));
+    device_->script.on_launch = {};
+    EXPECT_EQ(serve(rows), entry(config(1)));
+  }
 }
 
 TEST_F(DispatcherTest, AWinnerThatTheContextRefusesDuringACaptureGivesWayToWhatIsLoaded) {
@@ -252,9 +281,34 @@ TEST_F(DispatcherTest, AWinnerThatTheContextRefusesDuringACaptureGivesWayToWhatI
     device_->capturing = true;
     break_launch(entry(config(1)), Code::kUnsupported);
     EXPECT_EQ(serve(100), entry(generic_config()));
-    device_->capturing = false;
     device_->script.on_launch = {};
+    EXPECT_EQ(serve(100), entry(config(1)));
+    device_->capturing = false;
+    EXPECT_EQ(serve(100), entry(config(1)));
   }
+}
+
+TEST_F(DispatcherTest, ARefusalIsNoReasonToTuneWhereTheCallIsServedUntuned) {
+  open(OnMiss::kTune, tune_to(1));
+  EXPECT_EQ(serve(100), entry(config(1)));
+  break_launch(entry(config(1)), Code::kUnsupported);
+  EXPECT_EQ(serve(100), entry(config(0)));
+  EXPECT_EQ(serve(100), entry(config(0)));
+  EXPECT_EQ(tunings_, 1);
+}
+
+// Unlike a launch's, a compiler's "unsupported" holds in every context.
+TEST_F(DispatcherTest, AConfigThatTheCompilerDoesNotSupportIsNotTriedAgain) {
+  ASSERT_TRUE(store_winner(100, 1).ok());
+  device_->script.on_compile = [](const Program& program) {
+    return program.entries.front() == entry(config(1)) ? Status(Code::kUnsupported, "scripted")
+                                                       : Status();
+  };
+  open();
+  EXPECT_EQ(serve(100), entry(config(0)));
+  const std::uint64_t compiles = device_->compiles();
+  EXPECT_EQ(serve(100), entry(config(0)));
+  EXPECT_EQ(device_->compiles(), compiles);
 }
 
 TEST_F(DispatcherTest, PrepareLoadsSoThatCallsCompileNothing) {

@@ -66,6 +66,9 @@ TEST(Driver, ThatLacksAnOptionalFunctionLoadsWithoutIt) {
   const Result<DriverApi> no_resource = load_fake("cuCtxGetDevResource");
   ASSERT_TRUE(no_resource.ok()) << no_resource.status().to_string();
   EXPECT_EQ(no_resource->ctx_get_dev_resource, nullptr);
+  const Result<DriverApi> no_id = load_fake("cuCtxGetId");
+  ASSERT_TRUE(no_id.ok()) << no_id.status().to_string();
+  EXPECT_EQ(no_id->ctx_get_id, nullptr);
 }
 
 TEST(Driver, ThatIsAbsentIsSaidToBe) {

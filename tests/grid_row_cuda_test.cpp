@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Blocks that wait for each other on a GPU: replays, streams side by side, one dst from two of
-// them, and a grid that does not fit. Every test skips with the reason where there is no GPU.
-#include "runtime/cuda_driver.h"
+// them, a grid that does not fit, and a context that is too small. Every test skips with the reason
+// where there is no GPU.
+#include "runtime/cuda_context.h"
 #include "runtime/devices.h"
+#include "runtime/dispatcher.h"
 #include "runtime/module_table.h"
 #include "runtime/softmax_launch.h"
 
 #include <rowsmith/text.h>
 
 #include <gtest/gtest.h>
+
+#include <dlfcn.h>
 
 #include <cmath>
 #include <vector>
@@ -67,6 +71,7 @@ class GridRowCuda : public ::testing::Test {
       const Result<const Kernel*> kernel = modules_->get(problem, config);
       ASSERT_TRUE(kernel.ok()) << kernel.status().to_string();
       plan_ = make_plan(problem, device_->facts(), config, *kernel);
+      config_ = config;
       return;
     }
     FAIL() << "no config of grid_row with '" << part << "' is legal here";
@@ -129,6 +134,7 @@ class GridRowCuda : public ::testing::Test {
   Buffer x_, y_;
   std::unique_ptr<ModuleTable> modules_;
   LaunchPlan plan_;
+  Config config_;  // the plan's
   std::vector<double> expected_;
 };
 
@@ -187,6 +193,66 @@ TEST_F(GridRowCuda, RefusesAGridThatDoesNotRunAtOnce) {
       << status.to_string();
   ASSERT_TRUE(device_->run(recorded.launch()).ok());
   expect_right(1);
+}
+
+// Of the fewest multiprocessors that the GPU parts with. Requires: the primary context is current.
+class GreenContext {
+ public:
+  GreenContext(const DriverApi& api, CUcontext primary, CUdevice device) : api_(api) {
+    CUdevResource all{}, few{}, rest{};
+    unsigned groups = 1;
+    CUdevResourceDesc about = nullptr;
+    CUcontext context = nullptr;
+    if (call("cuDeviceGetDevResource", device, &all, CU_DEV_RESOURCE_TYPE_SM) &&
+        call("cuDevSmResourceSplitByCount", &few, &groups, &all, &rest, 0u, 1u) &&
+        call("cuDevResourceGenerateDesc", &about, &few, 1u) &&
+        call("cuGreenCtxCreate", &green_, about, device, CU_GREEN_CTX_DEFAULT_STREAM) &&
+        call("cuCtxFromGreenCtx", &context, green_)) {
+      const CurrentContext scope(api, primary, context);
+      if (scope.result() == CUDA_SUCCESS) api.stream_create(&stream_, CU_STREAM_NON_BLOCKING);
+    }
+  }
+  ~GreenContext() {
+    if (stream_) api_.stream_destroy(stream_);
+    if (green_) call("cuGreenCtxDestroy", green_);
+  }
+  CUstream stream() const { return stream_; }  // null where there is none to be had
+
+ private:
+  template <typename... Args>
+  bool call(const char* name, Args... args) {
+    void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    const auto function = reinterpret_cast<CUresult (*)(Args...)>(dlsym(driver, name));
+    return function && function(args...) == CUDA_SUCCESS;
+  }
+  const DriverApi& api_;
+  CUgreenCtx green_ = nullptr;
+  CUstream stream_ = nullptr;
+};
+
+TEST_F(GridRowCuda, GivesWayInAContextThatIsTooSmallAndThereAlone) {
+  const GreenContext green(*api_, primary_, device_->facts().ordinal);
+  if (!green.stream()) GTEST_SKIP() << "no green context is to be had here";
+  const Status refused = launch_softmax(*device_, plan_, call(0, green.stream()));
+  ASSERT_EQ(refused.code(), Code::kUnsupported) << refused.to_string();
+  WinnerRecord winner;
+  winner.device_class = device_class(device_->facts());
+  winner.problem = contiguous_problem(DType::kF32, DType::kF32, kRows, kCols);
+  winner.config = config_;
+  winner.family_digest = std::string(find_family(config_.family)->digest());
+  winner.evidence.median_ns = 1000;
+  const Session session = make_session(device_, {});
+  ASSERT_TRUE(session.store->put(winner).ok());
+  const auto runtime = make_dispatcher(session, {}, {});
+  for (const bool fits : {false, true, false, true}) {
+    const std::uint64_t before = runtime->stats().exact;
+    const CUstream stream = fits ? streams_[0] : green.stream();
+    clear();
+    ASSERT_TRUE(runtime->softmax(call(0, stream)).ok());
+    ASSERT_EQ(api_->stream_synchronize(stream), CUDA_SUCCESS);
+    expect_right(1);
+    EXPECT_EQ(runtime->stats().exact, before + fits);
+  }
 }
 
 }  // namespace

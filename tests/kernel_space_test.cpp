@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The whole space on a GPU against a long double reference: every config of every family but for
-// its load and store policies, which touch no value and take turns, as placements do. Slow (minutes
+// its load and store policies, which touch no value and take turns, as placements do. Left out:
+// inputs of one dtype with outputs of another (kernel_conformance_test has a sample). Slow (minutes
 // of many cores), so only with
 //   ROWSMITH_TEST_FULL=1 build/tests/kernel_space_test
 // H = 17: rows of a few packs, beginning anywhere; 257: a warp's, odd; 1000: whole packs that share
@@ -65,7 +66,8 @@ TEST_P(KernelSpace, EveryRowIsWithinTheBound) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cuda, KernelSpace,
-                         ::testing::Combine(::testing::Values(DType::kF16, DType::kF32, DType::kF64,
+                         ::testing::Combine(::testing::Values(DType::kF16, DType::kBF16,
+                                                              DType::kF32, DType::kF64,
                                                               DType::kF8E4M3),
                                             ::testing::Values(17, 257, 1000, 4099, 20011)),
                          [](const auto& info) {
