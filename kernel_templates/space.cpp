@@ -237,8 +237,9 @@ double flight_rank(const Problem& problem, const DeviceFacts& facts, const Confi
                                                       : accumulator_words(problem) > 1 ? 96e3
                                                                                        : 64e3));
   double rank = 0.6 * std::max(0.0, std::log2(wanted / in_flight));
-  // Bounded more tightly than this, most spill, and are dropped for it; those that do not may be the
-  // fastest (f16 1024 x 5829, 128 threads for 8 blocks): twice the weight keeps them from being tried.
+  // Bounded more tightly than this, most spill, and are dropped for it; those that do not may be
+  // the fastest (f16 1024 x 5829, 128 threads for 8 blocks): twice the weight keeps them from being
+  // tried.
   const int share = std::min(255, facts.registers_per_sm / (threads * min_blocks));
   const int working = threads <= 256 ? 20 : packed ? 15 : 24;
   if (held + working > share) rank += 0.4;
