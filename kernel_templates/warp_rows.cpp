@@ -75,7 +75,9 @@ double WarpRows::rank(const Problem& problem, const DeviceFacts& facts,
   const double pack_bytes = pack * element, lane_bytes = row_bytes / row_lanes;
   double rank = policy_rank(problem, config) + keep_rank(problem, config);
   // What a lane does beside its share is done once a lane, and one that walks far alone loses
-  // coalescing. Where rows are few only latency counts: two elements a lane.
+  // coalescing. Where rows are few only latency counts: two elements a lane, expected from
+  // block_row (f16 16 x 37 by single elements 1.13 us; by packs of 8 that start anywhere, lanes of
+  // 4, 1.62).
   double best_bytes = element < 4 ? 18 : 24;
   if (element < 4 && any) best_bytes = std::clamp(row_bytes / 8, 20.0, 34.0);
   if (few) best_bytes = 2 * element;
@@ -92,7 +94,7 @@ double WarpRows::rank(const Problem& problem, const DeviceFacts& facts,
     // A few bytes of each row at a time, many times.
     if (row_lanes * pack_bytes <= 16) rank += 0.3 * std::max(0.0, lane_bytes / pack_bytes - 5);
     if (few) rank += 0.4;
-    // flat_tile's work: f16 H = 31 to 57 at 64 MB 0.89 to 0.99 of its floor, by lanes of 4 0.69 to
+    // flat_tile's work: f16 H = 31 to 55 at 64 MB 0.95 to 1.00 of the floor, by lanes of 4 0.71 to
     // 0.92.
     if (row_bytes < (element < 4 ? 120 : 64)) rank += 0.2;
   } else if (few && pack == 1) {

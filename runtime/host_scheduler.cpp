@@ -255,12 +255,15 @@ bool HostScheduler::finish_copy(const void* arrival, Copy* made) {
   return true;
 }
 
+void HostScheduler::wait_in(State state, Place place, int& waiting) {
+  current_->state = state;
+  current_->place = place;
+  ++waiting;
+  run_next();
+}
+
 void HostScheduler::await(Place place) {
-  HostScheduler& scheduler = *running;
-  scheduler.current_->state = State::kAwait;
-  scheduler.current_->place = place;
-  ++scheduler.awaiting_;
-  scheduler.run_next();
+  running->wait_in(State::kAwait, place, running->awaiting_);
 }
 
 void HostScheduler::announce() {
@@ -268,11 +271,7 @@ void HostScheduler::announce() {
 }
 
 void HostScheduler::pause(Place place) {
-  HostScheduler& scheduler = *running;
-  scheduler.current_->state = State::kPause;
-  scheduler.current_->place = place;
-  ++scheduler.paused_;
-  scheduler.run_next();
+  running->wait_in(State::kPause, place, running->paused_);
 }
 
 bool HostScheduler::resume_paused() {

@@ -129,6 +129,8 @@ class HostScheduler {
   // Those of the cluster's threads that are in this state.
   void release_all(State waiting);
   void run_next();
+  // The current thread waits, one more of `waiting`, until that state is released.
+  void wait_in(State state, Place place, int& waiting);
   // All others wait: those that pause go on. False: too often already, with nothing done since.
   bool resume_paused();
   void leave();

@@ -8,7 +8,7 @@
 namespace rowsmith {
 namespace {
 
-// Whose neighbours join a search.
+// So many of the best, near which others join a search.
 constexpr std::size_t kRefined = 2;
 
 }  // namespace
@@ -18,11 +18,10 @@ void ProblemTuner::begin_builds(std::vector<Config> legal) {
   const Problem& problem = outcome_.problem;
   const Config standard = default_of(legal);
   if (!settings_.families.empty()) {
-    const auto wanted = [&](const Config& config) {
-      const auto& names = settings_.families;
-      return std::find(names.begin(), names.end(), config.family) != names.end();
-    };
-    legal.erase(std::stable_partition(legal.begin(), legal.end(), wanted), legal.end());
+    const auto& names = settings_.families;
+    std::erase_if(legal, [&](const Config& config) {
+      return std::find(names.begin(), names.end(), config.family) == names.end();
+    });
   }
   neighbours_ = find_neighbours(session_, problem);
   chosen_ = choose_candidates(legal, standard, room_for(plan_.candidates), neighbours_.configs());
@@ -71,7 +70,7 @@ Room ProblemTuner::room_for(std::size_t places) const {
   return room;
 }
 
-// The neighbours of the best so far join, while the last of the others are still being compiled.
+// What is near the best so far joins, while the last of the others are still being compiled.
 void ProblemTuner::refine() {
   std::vector<Config> best;
   for (const std::size_t i : search_->best(kRefined)) best.push_back(chosen_.configs[i]);
