@@ -5,7 +5,8 @@
 # tests, the sanitizer on a sample, the tuner on the table of shapes, the benches and the
 # quickstart. Results go to ${OUT:-$STAGE/out}: JSON, logs (one archive where they are many) and
 # summary.txt. Exit status 1 if anything failed.
-#   scripts/gpu_check.sh [tests] [sanitizer] [tune] [bench] [quickstart]     default: all
+#   scripts/gpu_check.sh [tests] [sanitizer] [tune] [bench] [quickstart]     default: these
+#   scripts/gpu_check.sh space          every config of the space (an hour of cores, on all of them)
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
@@ -19,7 +20,6 @@ rm -rf "$logs"
 mkdir -p "$logs"
 : >"$summary"
 steps=${*:-tests sanitizer tune bench quickstart}
-failures=0
 
 # Nothing of the caller's settings or cache decides what is checked.
 unset ROWSMITH_DEVICE ROWSMITH_ON_MISS ROWSMITH_PIN ROWSMITH_SITE_CACHE ROWSMITH_READONLY
@@ -30,7 +30,7 @@ trap 'rm -rf "$ROWSMITH_CACHE_DIR"' EXIT
 say() { echo "$*" | tee -a "$summary"; }
 
 # check NAME SECONDS COMMAND..: runs it into logs/NAME.log (its standard output into $stdout, where
-# that is set); a failure is shown and counted.
+# that is set); a failure is shown, and counted at the end.
 check() {
   local name=$1 seconds=$2 status=0 start=$SECONDS
   shift 2
@@ -40,7 +40,6 @@ check() {
     say "ok      $name ($((SECONDS - start)) s) $(counts "$logs/$name.log")"
     return 0
   fi
-  failures=$((failures + 1))
   say "FAILED  $name: status $status after $((SECONDS - start)) s $(counts "$logs/$name.log")"
   grep -E '^\[  FAILED  \]|Failure$|ERROR SUMMARY|^=+ (Error|Invalid)' "$logs/$name.log" | head -20
   tail -n 25 "$logs/$name.log"
@@ -53,18 +52,51 @@ counts() {
        /^\[  SKIPPED \] [0-9]+ tests?/ { print $4 " skipped" }' "$1" | paste -sd, -
 }
 
+# gpu_test NAME PROGRAM ARGUMENT..: what needs a GPU (the host device has scripts/test.sh).
+gpu_test() {
+  local name=$1 program=$stage/bin/$2
+  shift 2
+  check "$name" 560 "$program" --gtest_filter='-Host/*:Host*:ApiHost*:CliHost*' \
+    --gtest_output="xml:$logs/$name.xml" --gtest_brief=1 "$@"
+  if grep -qE 'no device:|no NVRTC library' "$logs/$name.log"; then
+    say "FAILED  $name: skipped tests for want of a GPU"
+  fi
+}
+
+# The tests that compile most run in parts, side by side: NVRTC takes one program a process.
 run_tests() {
-  local program name
+  local program name part parts=7
+  for name in kernel_conformance_test kernel_cases_test; do
+    for ((part = 0; part < parts; ++part)); do
+      GTEST_TOTAL_SHARDS=$parts GTEST_SHARD_INDEX=$part gpu_test "${name}_$part" "$name" &
+    done
+  done
   for program in "$stage"/bin/*_test; do
     name=$(basename "$program")
-    # The host device has its own run in scripts/test.sh.
-    check "$name" 500 "$program" --gtest_filter='-Host/*:Host*:ApiHost*:CliHost*' \
-      --gtest_output="xml:$logs/$name.xml" --gtest_brief=1
-    if grep -qE 'no device:|no NVRTC library' "$logs/$name.log"; then
-      failures=$((failures + 1))
-      say "FAILED  $name: skipped tests for want of a GPU"
-    fi
+    case "$name" in
+      kernel_conformance_test | kernel_cases_test | kernel_space_test) ;;
+      *) gpu_test "$name" "$name" ;;
+    esac
   done
+  wait
+}
+
+run_space() {
+  local dtype cols
+  for cols in 20011 4099 1000 257 17; do
+    for dtype in f16 bf16 f8e4m3 f32 f64; do
+      while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n; done
+      ROWSMITH_TEST_FULL=1 gpu_test "space_${dtype}_$cols" kernel_space_test \
+        --gtest_filter="Cuda/*/${dtype}_$cols" &
+    done
+  done
+  wait
+}
+
+# sanitize TOOL NAME PROGRAM FILTER, behind.
+sanitize() {
+  check "$1_$2" 560 "$sanitizer" --tool "$1" --error-exitcode 9 "$stage/bin/$3" \
+    --gtest_filter="$4" --gtest_brief=1 &
 }
 
 # A few cases that run each family at odd widths, misaligned and with ragged row counts.
@@ -75,16 +107,14 @@ run_sanitizer() {
     say "absent  compute-sanitizer"
     return
   fi
-  for tool in memcheck racecheck; do
-    check "sanitizer_$tool" 300 "$sanitizer" --tool "$tool" --error-exitcode 9 \
-      "$stage/bin/kernel_cases_test" --gtest_filter='Cuda/*A11_*:Cuda/*A18_*:Cuda/*A29_*:Cuda/*A24_*' \
-      --gtest_brief=1
-  done
-  # The families for long rows; split_row also keeps parts where results will be.
+  # The families for long rows: split_row also keeps parts where results will be, and the blocks of
+  # grid_row meet (its own tests: streams, replays, launches that do not fit together).
   for tool in memcheck racecheck initcheck; do
-    check "sanitizer_long_$tool" 300 "$sanitizer" --tool "$tool" --error-exitcode 9 \
-      "$stage/bin/kernel_conformance_test" --gtest_filter='Cuda/LongRow*f16' --gtest_brief=1
+    sanitize "$tool" cases kernel_cases_test 'Cuda/*A11_*:Cuda/*A18_*:Cuda/*A29_*:Cuda/*A24_*'
+    sanitize "$tool" long kernel_conformance_test 'Cuda/LongRow*f16'
+    sanitize "$tool" grid grid_row_cuda_test '*'
   done
+  wait
 }
 
 run_tune() {
@@ -131,7 +161,7 @@ command -v nvidia-smi >/dev/null &&
   say "$(nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm --format=csv,noheader)"
 for step in $steps; do
   case "$step" in
-    tests | sanitizer | tune | bench | quickstart) "run_$step" ;;
+    tests | space | sanitizer | tune | bench | quickstart) "run_$step" ;;
     *)
       say "gpu_check: no step '$step'"
       exit 2
@@ -143,5 +173,6 @@ done
 if [ "$(find "$out" -type f | wc -l)" -gt 8 ]; then
   tar -C "$out" -czf "$out/logs.tar.gz" logs && rm -rf "$logs"
 fi
+failures=$(grep -c '^FAILED' "$summary")
 say "$failures failed; results in $out"
 [ "$failures" -eq 0 ]
