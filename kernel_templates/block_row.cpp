@@ -60,7 +60,7 @@ double BlockRow::rank(const Problem& problem, const DeviceFacts& facts,
                       const Config& config) const {
   const int pack = config.number("pack"), threads = config.number("threads");
   const double row_bytes = static_cast<double>(problem.cols * bytes_of_wider(problem));
-  double rank = pack_rank(problem, pack) + policy_rank(problem, config);
+  double rank = long_row_pack_rank(problem, pack) + policy_rank(problem, config);
   // About 48 bytes a thread; where blocks are few, latency counts and threads are free.
   const bool alone = problem.rows < 2 * facts.sm_count;
   rank += 0.5 * octaves_from(std::max(row_bytes / threads, 16.0), alone ? 16 : 48);

@@ -22,22 +22,15 @@ ROWSMITH_DEVICE void block_row(const RowsParams& p) {
   static_assert(C::kLanes == C::kThreads && C::kThreads % 32 == 0, "all threads share the row");
   const i64 row = block_index();
   const int lane = thread_index();
-  using Exp = Exponential<typename C::In>;
   using Acc = Accumulator<typename C::In>;
   RowSlice<C> slice;
-  const Acc lane_max =
-      slice.read(static_cast<const typename C::In*>(p.src) + row * p.src_stride, lane, true);  // 1
-  const Acc mine = Exp::reference(lane_max);
-  const Part<Acc> part =
-      warp_part<typename C::In>(mine, slice.exponentiate(part_reference(mine)));  // 2, 3
+  const Part<Acc> mine = slice.read_part(
+      static_cast<const typename C::In*>(p.src) + row * p.src_stride, lane);  // 1, 2
+  const Part<Acc> part = warp_part<typename C::In>(mine);                     // 3
   const Part<Acc> whole = merge_warps<typename C::In, C::kThreads / 32>(
       part, reinterpret_cast<Part<Acc>*>(shared_base()));  // 4
-  Acc scale = div_rn(out_scale<Acc>(p), whole.sum);
-  // Kept exponentials are relative to the lane's maximum; packed ones are made anew. Not by
-  // part_reference: an all -inf lane has only zeros, and exp(0 - max) may be infinite.
-  if constexpr (!C::kKeepPacked) scale = mul(scale, Exp::ratio(mine, whole.reference));
-  slice.write(static_cast<typename C::Out*>(p.dst) + row * p.dst_stride, lane, true,
-              whole.reference, normal_or_zero(scale));  // 5
+  slice.write_part(static_cast<typename C::Out*>(p.dst) + row * p.dst_stride, lane, whole,
+                   out_scale<Acc>(p));  // 5
 }
 
 }  // namespace rs

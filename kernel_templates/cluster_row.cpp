@@ -20,7 +20,7 @@ class ClusterRow final : public RowFamily {
                    detail::kClusterRowText, detail::kClusterRowDigest},
                   {{"cluster", {"2", "4", "8", "16"}},
                    {"threads", {"128", "256", "384", "512", "768", "1024"}},
-                   {"min_blocks", {"1", "2", "4"}}}) {}
+                   {"min_blocks", {"1", "2", "3", "4", "6"}}}) {}
 
   Geometry geometry(const Problem& problem, const DeviceFacts&,
                     const Config& config) const override {
@@ -68,7 +68,7 @@ double ClusterRow::rank(const Problem& problem, const DeviceFacts& facts,
   const int threads = config.number("threads"), cluster = config.number("cluster");
   const int pack = config.number("pack");
   const double row_bytes = static_cast<double>(problem.cols * bytes_of_wider(problem));
-  double rank = pack_rank(problem, pack) + policy_rank(problem, config);
+  double rank = long_row_pack_rank(problem, pack) + policy_rank(problem, config);
   const bool few = problem.rows * 4 <= facts.sm_count;
   double blocks = std::clamp(row_bytes / 28e3, 2.0, 16.0);
   if (few) blocks = problem.rows * 8 <= facts.sm_count ? 16 : 8;

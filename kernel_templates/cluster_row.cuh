@@ -26,7 +26,6 @@ template <class C>
 ROWSMITH_DEVICE void cluster_row(const RowsParams& p) {
   static_assert(C::kLanes == C::kThreads * C::kCluster, "all threads of the cluster share the row");
   static_assert(C::kThreads % 32 == 0, "whole warps");
-  using Exp = Exponential<typename C::In>;
   using Acc = Accumulator<typename C::In>;
   auto* arrival = reinterpret_cast<Arrival*>(shared_base());
   if (thread_index() == 0) {
@@ -37,19 +36,14 @@ ROWSMITH_DEVICE void cluster_row(const RowsParams& p) {
   const i64 row = block_index() / C::kCluster;
   const int lane = static_cast<int>(block_index() % C::kCluster) * C::kThreads + thread_index();
   RowSlice<C> slice;
-  const Acc lane_max =
-      slice.read(static_cast<const typename C::In*>(p.src) + row * p.src_stride, lane, true);  // 2
-  const Acc mine = Exp::reference(lane_max);
-  const Part<Acc> part =
-      warp_part<typename C::In>(mine, slice.exponentiate(part_reference(mine)));  // 3
+  const Part<Acc> mine =
+      slice.read_part(static_cast<const typename C::In*>(p.src) + row * p.src_stride, lane);  // 2
+  const Part<Acc> part = warp_part<typename C::In>(mine);                                     // 3
   cluster_wait();
   const Part<Acc> whole = merge_cluster<typename C::In, C::kThreads / 32, C::kCluster>(
       part, reinterpret_cast<Part<Acc>*>(arrival + 1), arrival, 0);  // 4
-  Acc scale = div_rn(out_scale<Acc>(p), whole.sum);
-  // As in block_row: by the true reference, since exp(0 - max) may be infinite.
-  if constexpr (!C::kKeepPacked) scale = mul(scale, Exp::ratio(mine, whole.reference));
-  slice.write(static_cast<typename C::Out*>(p.dst) + row * p.dst_stride, lane, true,
-              whole.reference, normal_or_zero(scale));  // 5
+  slice.write_part(static_cast<typename C::Out*>(p.dst) + row * p.dst_stride, lane, whole,
+                   out_scale<Acc>(p));  // 5
 }
 
 #endif

@@ -28,7 +28,6 @@ template <class C>
 ROWSMITH_DEVICE void serve_piece(const RowsParams& p, i64 row, int piece) {
   using In = typename C::In;
   using Out = typename C::Out;
-  using Exp = Exponential<In>;
   using Acc = Accumulator<In>;
   constexpr int kWarps = C::kWorkers / 32, kPieces = C::kPieces;
   auto* parts = reinterpret_cast<Part<Acc>*>(shared_base());
@@ -40,11 +39,10 @@ ROWSMITH_DEVICE void serve_piece(const RowsParams& p, i64 row, int piece) {
   const RowMeeting<Acc, kPieces> meeting(p.dst, row, dst, piece);
 
   RowSlice<C> slice;
-  Acc mine{};
   if (!clerk) {  // 1
-    mine =
-        Exp::reference(slice.read(static_cast<const In*>(p.src) + row * p.src_stride, lane, true));
-    const Part<Acc> part = warp_part<In>(mine, slice.exponentiate(part_reference(mine)));
+    const Part<Acc> mine =
+        slice.read_part(static_cast<const In*>(p.src) + row * p.src_stride, lane);
+    const Part<Acc> part = warp_part<In>(mine);
     if (thread % 32 == 0) parts[thread / 32] = part;
   } else if (thread == C::kWorkers) {
     meeting.join();
@@ -61,10 +59,7 @@ ROWSMITH_DEVICE void serve_piece(const RowsParams& p, i64 row, int piece) {
   sync();
   if (!clerk) {  // 3
     const Part<Acc> whole = shared_whole;
-    Acc scale = div_rn(out_scale<Acc>(p), whole.sum);
-    // As in block_row: by the true reference, since exp(0 - max) may be infinite.
-    if constexpr (!C::kKeepPacked) scale = mul(scale, Exp::ratio(mine, whole.reference));
-    slice.write(dst, lane, true, whole.reference, normal_or_zero(scale));
+    slice.write_part(dst, lane, whole, out_scale<Acc>(p));
   } else if (thread == C::kWorkers) {
     meeting.leave();
   }

@@ -53,7 +53,7 @@ struct OnlineLane {
     put(v, max_of<In, kPack>(raw));
   }
 
-  ROWSMITH_DEVICE Part<Acc> warp_part() { return rs::warp_part<In>(reference, sum.value()); }
+  ROWSMITH_DEVICE Part<Acc> warp_part() { return rs::warp_part<In>({reference, sum.value()}); }
 };
 
 }  // namespace rs

@@ -43,14 +43,13 @@ ROWSMITH_DEVICE Acc base_of(Acc reference) {
   return kWhole ? reference : part_reference(reference);
 }
 
-// The warp's part of the lanes': every lane gives the reference of its values and the sum of their
-// exponentials relative to part_reference(reference).
+// The warp's part of its lanes'.
 template <class In>
-ROWSMITH_DEVICE PartOf<In> warp_part(Accumulator<In> reference, Accumulator<In> sum) {
+ROWSMITH_DEVICE PartOf<In> warp_part(const PartOf<In>& lane) {
   PartOf<In> part;
-  part.reference = group_max<32>(reference);
-  const auto ratio = Exponential<In>::ratio(reference, part_reference(part.reference));
-  part.sum = group_sum<32>(mul(sum, ratio));
+  part.reference = group_max<32>(lane.reference);
+  const auto ratio = Exponential<In>::ratio(lane.reference, part_reference(part.reference));
+  part.sum = group_sum<32>(mul(lane.sum, ratio));
   return part;
 }
 

@@ -11,7 +11,7 @@
 // kStore.
 #pragma once
 
-#include "numeric.cuh"
+#include "reduce.cuh"
 #include "row_packs.cuh"
 #include "simt_memory.cuh"
 
@@ -170,6 +170,7 @@ struct RowSlice {
   Acc edge[kLaneEdges > 0 ? kLaneEdges : 1];
   Cut cut;        // of a row that is absent: no packs
   int lane_read;  // the lane that read() was called for
+  Acc own;        // what read_part() made the exponentials relative to
 
   // The pack's place exists in every row: no test needed.
   ROWSMITH_DEVICE static constexpr bool certain(int k) { return (k + 1) * kLanes <= kMinPacks; }
@@ -242,6 +243,21 @@ struct RowSlice {
       if constexpr (!C::kKeepPacked) edge[k] = e;
     }
     return tree_sum<4>(sums);
+  }
+
+  // Reads the share and gives the lane's part: its exponentials wait for no other lane's maximum.
+  ROWSMITH_DEVICE PartOf<In> read_part(const In* src, int lane) {
+    own = Exponential<In>::reference(read(src, lane, true));
+    return {own, exponentiate(part_reference(own))};
+  }
+  // After read_part(): writes the results of a row of which `whole` is the part.
+  ROWSMITH_DEVICE void write_part(Out* dst, int lane, const PartOf<In>& whole,
+                                  Acc out_scale) const {
+    Acc scale = div_rn(out_scale, whole.sum);
+    // Kept exponentials are relative to the lane's maximum; packed ones are made anew. Not by
+    // part_reference: an all -inf lane has only zeros, and exp(0 - max) may be infinite.
+    if constexpr (!C::kKeepPacked) scale = mul(scale, Exponential<In>::ratio(own, whole.reference));
+    write(dst, lane, true, whole.reference, normal_or_zero(scale));
   }
 
   // Writes the exponentials times scale. Kept exponentials are relative to what exponentiate() was

@@ -191,7 +191,15 @@ const std::vector<Axis>& row_slice_axes() {
 }
 
 double pack_rank(const Problem& problem, int pack) {
-  return 0.5 * octaves_from(static_cast<double>(pack * bytes_of_wider(problem)), 16);
+  const double bytes = static_cast<double>(pack * bytes_of_wider(problem));
+  return 0.5 * octaves_from(bytes, 16);
+}
+
+// H200, 2026-12-01, all configs, 16-bit elements by packs of 8 over packs of 4: 64 x 151936 1.075,
+// 4 x 102400 1.02, 1 x 131072 1.014, 8192 x 8192 1.009, 2048 x 32000 1.004.
+double long_row_pack_rank(const Problem& problem, int pack) {
+  const bool half = bytes_of_wider(problem) == 2;
+  return half && pack == 4 ? 0 : pack_rank(problem, pack) + (half ? 0.03 : 0);
 }
 
 // Rows that start inside a pack share sectors with their neighbours, which the read-only policy,
@@ -223,7 +231,7 @@ double flight_rank(const Problem& problem, const DeviceFacts& facts, const Confi
   // and a tail (in f64 56: f64 4096 x 4096 in blocks of 512 unbounded 118 us, bounded for three
   // 66), and unpacks ahead as if there were no end of them.
   const bool packed = config.get("keep") == "packed";
-  const int beside = config.get("start") == "any" ? 40 : 28;
+  const int beside = (config.get("start") == "any" ? 40 : 28) + (held > 96 ? 28 : 0);
   const int taken = packed ? 4 * held : held + beside * accumulator_words(problem);
   const int free_blocks = facts.registers_per_sm / (threads * std::max(32, taken));
   const int blocks = std::min({std::max(min_blocks, free_blocks), facts.max_blocks_per_sm,
@@ -237,11 +245,19 @@ double flight_rank(const Problem& problem, const DeviceFacts& facts, const Confi
                                                       : accumulator_words(problem) > 1 ? 96e3
                                                                                        : 64e3));
   double rank = 0.6 * std::max(0.0, std::log2(wanted / in_flight));
+  // Where all clusters run at once, with room for half as many more the next launch's begin early:
+  // f16 16 x 262144 by 256 blocks of 256 threads in 80 registers (three a multiprocessor) 7.3 us,
+  // in 83 to 96 8.5 to 9.2; of 128 threads in 168 7.7 to 8.0, in 185 9.3.
+  const int cluster = config.number("cluster", 1);
+  const double waves =
+      static_cast<double>(problem.rows * cluster) / (std::max(1, blocks) * facts.sm_count);
+  if (cluster > 1 && waves < 2) rank += 0.2 * std::clamp(3 * waves - 2, 0.0, 1.0);
   // Bounded more tightly than this, most spill, and are dropped for it; those that do not may be
   // the fastest (f16 1024 x 5829, 128 threads for 8 blocks): twice the weight keeps them from being
   // tried.
   const int share = std::min(255, facts.registers_per_sm / (threads * min_blocks));
-  const int working = threads <= 256 ? 20 : packed ? 15 : 24;
+  const bool easy = cluster > 1 && config.get("start") == "aligned";
+  const int working = threads <= 256 ? (easy ? 16 : 20) : packed ? 15 : 24;
   if (held + working > share) rank += 0.4;
   // A bound beyond what is needed ties the compiler's hands for nothing.
   return rank + 0.02 * std::max(0.0, std::log2(min_blocks));
