@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <mutex>
 #include <set>
 #include <tuple>
 
@@ -136,6 +137,32 @@ TEST_F(TuneBuildsTest, BuildsNeighboursAloneWhereTheirProgramDoesNotLoad) {
   ASSERT_EQ(outcome.state, State::kTuned) << outcome.status.to_string();
   ASSERT_EQ(outcome.rejections.size(), 1u);
   EXPECT_EQ(outcome.rejections[0].config, to_string(chosen_.configs[other(0)]));
+}
+
+TEST_F(TuneBuildsTest, CompilesCandidatesByWhatTheSettingsGiveFewerAtOnceTheMoreFrontEndsItHas) {
+  // By front ends: what was compiled elsewhere.
+  const auto programs = [&](std::size_t front_ends) {
+    open(kProblem);
+    std::mutex mutex;
+    std::vector<Program> elsewhere;
+    TuneSettings settings = with_threads(2);
+    settings.front_ends = front_ends;
+    settings.compile = [&](const Program& program) {
+      const std::lock_guard lock(mutex);
+      elsewhere.push_back(program);
+      return device_->compile(program);
+    };
+    EXPECT_EQ(tune_with(settings).state, State::kTuned);
+    return elsewhere;
+  };
+  std::set<std::string> entries;
+  const std::vector<Program> one = programs(1), many = programs(15);
+  for (const Program& program : one) entries.insert(program.entries.begin(), program.entries.end());
+  for (std::size_t i = 0; i < chosen_.configs.size(); ++i) {
+    EXPECT_EQ(entries.count(entry(i)), 1u) << i;
+  }
+  EXPECT_LT(one.size(), many.size());
+  for (const Program& program : many) EXPECT_EQ(program.entries.size(), 1u) << program.name;
 }
 
 TEST(CompileCost, GrowsWithWhatAThreadHolds) {

@@ -73,6 +73,14 @@ TEST(WorkerProcess, KeepsItsInputOpenUntilItIsEnded) {
   EXPECT_EQ(end_of(*process).text, "exited with status 0");
 }
 
+TEST(WorkerProcess, TakesFurtherText) {
+  auto process = WorkerProcess::start("/bin/cat", {"cat"}, "one\n");
+  ASSERT_TRUE(process.ok());
+  EXPECT_EQ(first_line_of(*process), "one");
+  process->write("two\n");
+  EXPECT_EQ(first_line_of(*process), "two");
+}
+
 TEST(WorkerProcess, CarriesMoreThanAPipeHolds) {
   const std::string text(3 << 20, 'x');
   auto process = shell("head -c 3145728", text + "\n");

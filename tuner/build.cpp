@@ -15,13 +15,13 @@
 namespace rowsmith {
 namespace {
 
-// NVRTC's front end takes one program at a time, whatever the threads; kernels are optimized and
-// assembled side by side. n / b front ends and the b kernels of a program are least together at
-// this b. H200 with 16 cores, 48 candidates: f16 4096 x 1000 1.2 s with programs of one, 0.2 s
-// of 4.
-std::size_t batch_size(double candidates, double kernel_s) {
-  constexpr double kFrontEndS = 0.035;
-  return std::clamp(std::llround(std::sqrt(candidates * kFrontEndS / kernel_s)), 1LL, 8LL);
+// NVRTC's front end takes one program at a time in each process, whatever the threads; kernels are
+// optimized and assembled side by side. The n / b programs, parsed by p front ends, and the b
+// kernels of a program are least together at this b. H200 with 16 cores, 48 candidates, one
+// process: f16 4096 x 1000 1.2 s with programs of one, 0.2 s of 4.
+std::size_t batch_size(double candidates, double kernel_s, std::size_t front_ends) {
+  const double front_end_s = 0.035 / static_cast<double>(front_ends);
+  return std::clamp(std::llround(std::sqrt(candidates * front_end_s / kernel_s)), 1LL, 8LL);
 }
 
 // Places in `configs` by program: each of one family, that of `alone` by itself and first.
@@ -55,11 +55,15 @@ double compile_s(const Problem& problem, const DeviceFacts& facts, const Config&
   return kKernelS + kElementS * std::min(elements, kMostUnrolled);
 }
 
+int compile_threads(int asked) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(asked > 0 ? asked : cores, 1, 64);
+}
+
 CandidateBuilds::CandidateBuilds(const Session& session, const Problem& problem,
-                                 const std::vector<Config>& configs, std::size_t first, int threads)
-    : session_(session),
-      problem_(problem),
-      most_threads_(static_cast<std::size_t>(std::max(threads, 1)) - 1) {
+                                 const std::vector<Config>& configs, std::size_t first,
+                                 BuildMeans means)
+    : session_(session), problem_(problem), means_(std::move(means)) {
   enqueue(configs, first);
   start_threads();
 }
@@ -83,7 +87,8 @@ void CandidateBuilds::enqueue(const std::vector<Config>& configs,
   const double kernel_s = compile_s(problem_, session_.device->facts(), configs[alone.value_or(0)]);
   job_of_.resize(before + configs.size());
   for (const std::vector<std::size_t>& batch :
-       batches_of(configs, alone, batch_size(static_cast<double>(configs.size()), kernel_s))) {
+       batches_of(configs, alone,
+                  batch_size(static_cast<double>(configs.size()), kernel_s, means_.front_ends))) {
     Job& job = jobs_.emplace_back();
     for (const std::size_t i : batch) {
       job.candidates.push_back(before + i);
@@ -96,7 +101,7 @@ void CandidateBuilds::enqueue(const std::vector<Config>& configs,
 void CandidateBuilds::start_threads() {
   const std::size_t wanted = [&] {
     const std::lock_guard lock(mutex_);
-    return std::min(most_threads_, jobs_.size());
+    return std::min(static_cast<std::size_t>(means_.threads) - 1, jobs_.size());
   }();
   try {
     while (threads_.size() < wanted) {
@@ -151,7 +156,8 @@ void CandidateBuilds::compile(Job& job) const {
     program.name = job.configs.size() == 1 ? to_string(best) : best.family + " candidates";
     program.source = program_text(instances);
     job.entries = program.entries;
-    Result<Binary> binary = session_.device->compile(program);
+    Result<Binary> binary =
+        means_.compile ? means_.compile(program) : session_.device->compile(program);
     job.status = binary.status();
     if (binary.ok()) job.binary = std::move(*binary);
   } catch (const std::bad_alloc&) {

@@ -11,6 +11,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,13 +25,19 @@ struct BuiltCandidate {
   const Kernel* kernel = nullptr;
 };
 
+// Who compiles.
+struct BuildMeans {
+  int threads = 1;  // the caller's counted, which compiles only while it waits
+  std::function<Result<Binary>(const Program&)> compile;  // thread-safe; empty = the device's
+  std::size_t front_ends = 1;                             // programs that it parses at once
+};
+
 class CandidateBuilds {
  public:
-  // Begins on `threads` threads, the caller's counted: that one compiles only while it waits.
-  // Config `first` goes ahead of the rest, in a program of its own. The session outlives the
-  // builds.
+  // Begins at once. Config `first` goes ahead of the rest, in a program of its own. The session
+  // outlives the builds.
   CandidateBuilds(const Session& session, const Problem& problem,
-                  const std::vector<Config>& configs, std::size_t first, int threads);
+                  const std::vector<Config>& configs, std::size_t first, BuildMeans means);
   // Drops what nobody has begun and waits for the rest; kernels go with it.
   ~CandidateBuilds();
   CandidateBuilds(const CandidateBuilds&) = delete;
@@ -69,7 +76,7 @@ class CandidateBuilds {
 
   const Session& session_;
   const Problem problem_;
-  const std::size_t most_threads_;  // beside the caller's
+  const BuildMeans means_;
   std::mutex mutex_;
   std::condition_variable changed_;  // a job was added or is done
   std::deque<Job> jobs_;             // the order of compiling; never shrinks
@@ -81,5 +88,8 @@ class CandidateBuilds {
 // Seconds of one core to optimize and assemble the config's kernel, roughly: the more elements a
 // thread holds, the longer its unrolled text. Two kernels of each size, Xeon of an H200 machine.
 double compile_s(const Problem& problem, const DeviceFacts& facts, const Config& config);
+
+// Threads to compile on: what is asked for, else (0) the machine's cores; 64 at the most.
+int compile_threads(int asked);
 
 }  // namespace rowsmith

@@ -54,12 +54,13 @@ struct Cli {
   std::ostream& err;
   const std::function<bool()>& stop;
   bool terminal = false;  // err is one
-  std::string program;    // that runs `tune`, for workers
+  std::string program;    // that runs `tune`, for child processes
 };
 
 int run_softmax(const CliArgs& args, Cli& cli);  // cli_softmax.cpp
 int run_worker(const CliArgs& args, Cli& cli);   // cli_worker.cpp
-int run_list(const CliArgs& args, Cli& cli);     // cli_inspect.cpp
+int run_compiler(const CliArgs& args, Cli& cli);
+int run_list(const CliArgs& args, Cli& cli);  // cli_inspect.cpp
 int run_why(const CliArgs& args, Cli& cli);
 int run_bench(const CliArgs& args, Cli& cli);   // cli_bench.cpp
 int run_misses(const CliArgs& args, Cli& cli);  // cli_misses.cpp

@@ -8,8 +8,10 @@
 #include "runtime/devices.h"
 #include "runtime/module_table.h"
 #include "runtime/nvrtc.h"
+#include "tuner/build.h"
 #include "tuner/cli_commands.h"
 #include "tuner/cli_problem_list.h"
+#include "tuner/compiler_processes.h"
 #include "tuner/parallel.h"
 #include "tuner/tune_cli.h"
 
@@ -20,7 +22,6 @@
 #include <mutex>
 #include <ostream>
 #include <set>
-#include <thread>
 
 namespace rowsmith {
 namespace {
@@ -76,9 +77,10 @@ Result<std::vector<Job>> jobs_of(const CliArgs& args, const std::vector<Problem>
   return jobs;
 }
 
-Status compile_one(const Job& job, BinaryStore& binaries) {
+Status compile_one(const Job& job, CompilerProcesses& compilers, BinaryStore& binaries) {
   const auto binary =
-      job.device->compile({to_string(job.instance.config), job.source, {entry_name(job.instance)}});
+      compilers.compile({to_string(job.instance.config), job.source, {entry_name(job.instance)}},
+                        job.device->facts().capability);
   return binary.ok() ? binaries.put(job.key, binary->bytes) : binary.status();
 }
 
@@ -86,12 +88,13 @@ Status compile_one(const Job& job, BinaryStore& binaries) {
 Counts compile_all(const std::vector<Job>& jobs, BinaryStore& binaries, Cli& cli) {
   Counts counts;
   std::mutex mutex;
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  parallel_for(jobs.size(), cores, [&](std::size_t i) {
+  const int threads = std::min(compile_threads(0), static_cast<int>(jobs.size()));
+  CompilerProcesses compilers(cli.program, {"tune", "compiler"}, compiler_count(threads));
+  parallel_for(jobs.size(), threads, [&](std::size_t i) {
     if (cli.stop && cli.stop()) return;
     const Job& job = jobs[i];
     const bool kept = binaries.get(job.key).has_value();
-    const Status status = kept ? Status() : compile_one(job, binaries);
+    const Status status = kept ? Status() : compile_one(job, compilers, binaries);
     const std::lock_guard lock(mutex);
     if (kept) {
       ++counts.kept;

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `tune worker`: not for people. A process that `tune softmax` starts to run candidates in.
+// Not for people: `tune worker`, a process that `tune softmax` starts to run candidates in, and
+// `tune compiler`, one that a worker or `tune compile` starts to compile in.
 
+#include "runtime/nvrtc.h"
+#include "tuner/build.h"
 #include "tuner/cli_commands.h"
+#include "tuner/compiler_messages.h"
+#include "tuner/compiler_processes.h"
 #include "tuner/tune_cli.h"
 #include "tuner/worker.h"
 
@@ -23,7 +28,12 @@ struct Channel {
   int in = -1, out = -1;
 };
 
-Channel take_standard_streams() {
+// What a process that another one started does first.
+Channel begin_as_child() {
+  // Where whoever started it is killed; where that one ends in peace, the input's end tells.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // In a process group of its own it is no foreground job: `stty tostop` must not stop its log.
+  std::signal(SIGTTOU, SIG_IGN);
   const Channel channel{::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1),
                         ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)};
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -37,11 +47,7 @@ Channel take_standard_streams() {
 
 int run_worker(const CliArgs&, Cli& cli) {
   const auto start = std::chrono::steady_clock::now();
-  // Where whoever started it is killed; where that one ends in peace, the input's end tells.
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // In a process group of its own it is no foreground job: `stty tostop` must not stop its log.
-  std::signal(SIGTTOU, SIG_IGN);
-  const Channel channel = take_standard_streams();
+  const Channel channel = begin_as_child();
   const auto request = read_worker_request(channel.in);
   if (!request.ok()) {
     cli.err << "tune: worker: " << request.status().message() << '\n';
@@ -53,7 +59,32 @@ int run_worker(const CliArgs&, Cli& cli) {
     return kExitNothingRan;
   }
   const std::chrono::duration<double> start_s = std::chrono::steady_clock::now() - start;
-  serve_request(*session, *request, channel.in, channel.out, start_s.count(), cli.stop);
+  const DeviceFacts& facts = session->device->facts();
+  const int threads = compile_threads(request->request.compile_threads);
+  CompilerProcesses compilers(cli.program, {"tune", "compiler"},
+                              facts.kind == "cuda" ? compiler_count(threads) : 0);
+  TuneSettings around;
+  if (compilers.started() > 0) {
+    around.compile = [&](const Program& it) { return compilers.compile(it, facts.capability); };
+    around.front_ends = compilers.started();
+  }
+  serve_request(*session, *request, channel.in, channel.out, start_s.count(), cli.stop, around);
+  return kExitDone;
+}
+
+int run_compiler(const CliArgs&, Cli& cli) {
+  const Channel channel = begin_as_child();
+  nvrtc_version();  // opens it before the first program comes
+  while (const auto line = read_line(channel.in)) {
+    const auto request = parse_compile_request(*line);
+    if (!request.ok()) {
+      cli.err << "tune: compiler: " << request.status().message() << '\n';
+      return kExitUsage;
+    }
+    const auto binary = nvrtc_compile(request->program, request->capability);
+    const auto answer = to_line({binary.status(), binary.ok() ? *binary : Binary()});
+    if (!write_line(channel.out, answer)) break;
+  }
   return kExitDone;
 }
 

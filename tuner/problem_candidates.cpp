@@ -53,7 +53,8 @@ void ProblemTuner::start_builds() {
     generic_ = static_cast<std::size_t>(found - configs.begin());
     if (found == configs.end()) configs.push_back(generic);
   }
-  builds_.emplace(session_, problem, configs, *candidates_[chosen_.default_index].build, threads_);
+  builds_.emplace(session_, problem, configs, *candidates_[chosen_.default_index].build,
+                  BuildMeans{threads_, settings_.compile, settings_.front_ends});
 }
 
 // Of the seconds as large a share as of all places.

@@ -28,10 +28,9 @@ ProblemTuner::ProblemTuner(const Session& session, const Problem& problem,
       facts_(session.device->facts()),
       class_(device_class(facts_)),
       plan_(plan_of(settings.effort, facts_)),
-      deadline_(settings.budget_s > 0 ? now() + settings.budget_s : 0) {
+      deadline_(settings.budget_s > 0 ? now() + settings.budget_s : 0),
+      threads_(compile_threads(settings.compile_threads)) {
   outcome_.problem = problem;
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  threads_ = std::clamp(settings.compile_threads > 0 ? settings.compile_threads : cores, 1, 64);
 }
 
 TuneOutcome ProblemTuner::run() {

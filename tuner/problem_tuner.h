@@ -98,7 +98,7 @@ class ProblemTuner {
   const std::string class_;
   const EffortPlan plan_;
   const double deadline_;
-  int threads_ = 1;
+  const int threads_;
   TuneOutcome outcome_;
   bool ended_ = false;
   Neighbours neighbours_;

@@ -139,6 +139,13 @@ class Grammar {
     return sub;
   }
 
+  // Not for people: in no help, without options.
+  void add_hidden(const std::string& name, const std::string& summary, Command command) {
+    CLI::App* sub = app_.add_subcommand(name, summary);
+    sub->group("");
+    sub->callback([this, command] { command_ = command; });
+  }
+
   using Options = std::vector<CLI::Option*>;
 
   Options add_shape(CLI::App* sub) {
@@ -205,9 +212,8 @@ class Grammar {
     softmax->add_flag("--explain-search", args_.explain_search, "Print every decision");
     add_text(softmax, "--family", "Only these families, and the default", "LIST",
              [this](const std::string& text) { args_.families = families_of(text); });
-    CLI::App* worker = app_.add_subcommand("worker", "Runs candidates for softmax");
-    worker->group("");  // in no help
-    worker->callback([this] { command_ = run_worker; });
+    add_hidden("worker", "Runs candidates for softmax", run_worker);
+    add_hidden("compiler", "Compiles programs for worker and compile", run_compiler);
     CLI::App* bench =
         add("bench", "Time stored winners again; says which no longer hold", run_bench);
     add_problem_list(bench);

@@ -26,6 +26,9 @@ struct TuneSettings {
   int compile_threads = 0;     // 0 = the machine's cores
   std::function<bool()> stop;  // may be empty; true gives the problem up
   // --- Around it ---
+  // Compiles candidates, so many at once at full speed; empty = the device. From several threads.
+  std::function<Result<Binary>(const Program&)> compile;
+  std::size_t front_ends = 1;
   std::function<void(const TuneProgress&)> progress;  // may be empty
   std::function<void(const SearchEvent&)> explain;    // may be empty
   // Is told the config that is about to be on the device, before its first launch and whenever it

@@ -45,7 +45,10 @@ class ProgressTeller {
 }  // namespace
 
 bool write_worker_message(int out, const WorkerMessage& message) {
-  const std::string line = to_line(message);
+  return write_line(out, to_line(message));
+}
+
+bool write_line(int out, const std::string& line) {
   std::size_t done = 0;
   while (done < line.size()) {
     const ssize_t count = ::write(out, line.data() + done, line.size() - done);
@@ -56,17 +59,23 @@ bool write_worker_message(int out, const WorkerMessage& message) {
   return true;
 }
 
-Result<WorkerRequest> read_worker_request(int in) {
+std::optional<std::string> read_line(int in) {
   std::string line;
   char buffer[1 << 16];
   while (line.empty() || line.back() != '\n') {
     const ssize_t count = ::read(in, buffer, sizeof(buffer));
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return Status(Code::kInternal, "a worker's request ended before it was whole");
+    if (count <= 0) return {};
     line.append(buffer, static_cast<std::size_t>(count));
   }
   line.pop_back();
-  return parse_worker_request(line);
+  return line;
+}
+
+Result<WorkerRequest> read_worker_request(int in) {
+  const std::optional<std::string> line = read_line(in);
+  if (!line) return Status(Code::kInternal, "a worker's request ended before it was whole");
+  return parse_worker_request(*line);
 }
 
 void serve_request(const Session& session, const WorkerRequest& request, int in, int out,

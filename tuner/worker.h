@@ -9,6 +9,8 @@
 #include "tuner/worker_messages.h"
 
 #include <functional>
+#include <optional>
+#include <string>
 
 namespace rowsmith {
 
@@ -21,8 +23,12 @@ void serve_request(const Session& session, const WorkerRequest& request, int in,
 
 // The line of `in`, up to its end, as a request. Internal: it ended before, or is none.
 Result<WorkerRequest> read_worker_request(int in);
+// A line of `in` without its end, where the other side sends the next one only when it has been
+// answered. Nothing: `in` ended before.
+std::optional<std::string> read_line(int in);
 
 // To `out`, whole. False where nobody reads it any more.
 bool write_worker_message(int out, const WorkerMessage& message);
+bool write_line(int out, const std::string& line);
 
 }  // namespace rowsmith

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WorkerProcess: a child process that reads one text from its standard input and writes lines to
-// its standard output; its standard error is ours. Knows nothing of tuning. Started by posix_spawn,
+// WorkerProcess: a child process that reads text from its standard input and writes lines to its
+// standard output; its standard error is ours. Knows nothing of tuning. Started by posix_spawn,
 // never by fork: the caller may have started CUDA and threads.
 #pragma once
 
@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,8 @@ class WorkerProcess {
   // ends. False once the output has ended.
   bool exchange(std::vector<std::string>& lines);
 
+  // Further text for its input, which exchange() moves. Requires that the input was not ended.
+  void write(std::string_view text) { unsent_ += text; }
   void end_input();
   // The process and those it started.
   void kill();
