@@ -245,13 +245,14 @@ double flight_rank(const Problem& problem, const DeviceFacts& facts, const Confi
                                                       : accumulator_words(problem) > 1 ? 96e3
                                                                                        : 64e3));
   double rank = 0.6 * std::max(0.0, std::log2(wanted / in_flight));
-  // Where all clusters run at once, with room for half as many more the next launch's begin early:
+  // Few rows, all at once: with room for half as many blocks more, the next launch's begin early.
   // f16 16 x 262144 by 256 blocks of 256 threads in 80 registers (three a multiprocessor) 7.3 us,
   // in 83 to 96 8.5 to 9.2; of 128 threads in 168 7.7 to 8.0, in 185 9.3.
   const int cluster = config.number("cluster", 1);
   const double waves =
       static_cast<double>(problem.rows * cluster) / (std::max(1, blocks) * facts.sm_count);
-  if (cluster > 1 && waves < 2) rank += 0.2 * std::clamp(3 * waves - 2, 0.0, 1.0);
+  if (cluster > 1 && problem.rows * 8 <= facts.sm_count)
+    rank += 0.2 * std::clamp(3 * waves - 2, 0.0, 1.0);
   // Bounded more tightly than this, most spill, and are dropped for it; those that do not may be
   // the fastest (f16 1024 x 5829, 128 threads for 8 blocks): twice the weight keeps them from being
   // tried.

@@ -279,12 +279,19 @@ Status CudaKernel::enqueue(const LaunchCall& call, CUstream stream) const {
   return result == CUDA_SUCCESS ? Status() : launch_status(result, shape);
 }
 
+// Another may have fewer multiprocessors, and no room for a cluster of 16.
+bool CudaKernel::in_primary_context() const {
+  CUcontext context = nullptr;
+  return context_->api.ctx_get_current(&context) == CUDA_SUCCESS && context == context_->primary();
+}
+
 Status CudaKernel::launch_status(CUresult result, const LaunchShape& shape) const {
   const Status failure = context_->status(result, "launching kernel");
   // Pointers and stream are good here, so an invalid value is the config's own, as is what the
-  // driver does not support: launch failed. Unsupported is check_runs_at_once()'s alone.
+  // driver does not support: launch failed. Unsupported is what this context alone refuses.
   const bool own = result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED;
-  const Code code = own ? Code::kLaunchFailed : failure.code();
+  const bool no_room = result == CUDA_ERROR_INVALID_CLUSTER_SIZE && !in_primary_context();
+  const Code code = own ? Code::kLaunchFailed : no_room ? Code::kUnsupported : failure.code();
   return Status(code, failure.message() + " (" + entry_ + ", grid " + std::to_string(shape.grid) +
                           ", block " + std::to_string(shape.block) + ", cluster " +
                           std::to_string(shape.cluster) + ", shared " +

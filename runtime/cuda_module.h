@@ -24,7 +24,8 @@ class CudaKernel final : public Kernel {
   KernelResources resources() const override { return resources_; }
 
   // Enqueues on `stream`, whose context is current. No lock; no heap but for the first grid of a
-  // shape and context whose blocks must run at once. Unsupported: this context cannot run them so.
+  // shape and context whose blocks must run at once. Unsupported: this context has no room for such
+  // blocks, or for a cluster, where another may.
   Status enqueue(const LaunchCall& call, CUstream stream) const;
   // Loads into a context other than the primary one, now current: the driver would do so inside
   // the launch, where a capture in progress could forbid it.
@@ -37,6 +38,7 @@ class CudaKernel final : public Kernel {
   Status raise_shared_limit(std::int64_t shared_bytes) const;
   Status allow_large_clusters() const;
   Status refuse(const LaunchCall& call) const;
+  bool in_primary_context() const;
   Status launch_status(CUresult result, const LaunchShape& shape) const;
   // Blocks of a shape that a context runs at once. Links are added and stay.
   struct Residency {

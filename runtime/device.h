@@ -58,7 +58,8 @@ class Module {
 struct LaunchShape {
   std::int64_t grid = 1;          // blocks, <= 2^31 - 1
   int block = 1;                  // threads
-  int cluster = 1;                // blocks a cluster; divides grid
+  int cluster = 1;                // blocks a cluster; divides grid; one that a context smaller than
+                                  // the device has no room for is refused as unsupported
   std::int64_t shared_bytes = 0;  // dynamic
   // The kernel waits by itself for the work before it, as those of ROWSMITH_KERNEL do, so that a
   // device which can may start it while that work ends.

@@ -23,7 +23,7 @@ bool is_own_failure(const Status& status) {
          status.code() == Code::kUnsupported;
 }
 
-// Of a launch: this context cannot run the grid at once, where another may (Device::launch).
+// Of a launch: this context cannot run the grid at once, or the cluster, where another may.
 // Nothing was enqueued, so that a capture in progress is whole.
 bool is_refusal(const Status& status) {
   return status.code() == Code::kUnsupported;

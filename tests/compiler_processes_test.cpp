@@ -126,18 +126,24 @@ TEST(CompilerProcesses, AreUsedWhereTheyAreIdle) {
   }
 }
 
-TEST(CompilerProcesses, AKilledOneFailsItsProgramAndAnotherTakesTheNext) {
+TEST(CompilerProcesses, ACrashIsItsProgramsFailureAndAnotherTakesTheNext) {
   const TemporaryDirectory directory;
-  const std::string first = "mkdir " + directory.path() + "/fired 2>/dev/null && kill -KILL $$; ";
+  const std::string first = "mkdir " + directory.path() + "/fired 2>/dev/null && kill -SEGV $$; ";
   std::string text = kAnswersX;
   CompilerProcesses compilers("/bin/sh", script(text.insert(text.find("echo"), first)), 2);
   ASSERT_EQ(compilers.started(), 2u);
   const auto killed = compilers.compile(small_program("k1"), kArch);
   EXPECT_EQ(killed.status().to_string(),
-            "compile failed: program k1: its compiler process died of signal 9 (SIGKILL)");
+            "compile failed: program k1: its compiler process died of signal 11 (SIGSEGV)");
   const auto next = compilers.compile(small_program("k2"), kArch);
   ASSERT_TRUE(next.ok()) << next.status().message();
   EXPECT_EQ(next->bytes, "x");
+}
+
+TEST(CompilerProcesses, AKillFromOutsideIsNoFaultOfTheProgram) {
+  CompilerProcesses compilers("/bin/sh", script("read -r line; kill -KILL $$"), 1);
+  expect_as_here(compilers, small_program("k"));
+  EXPECT_FALSE(has_children());
 }
 
 TEST(CompilerProcesses, WithNoneLeftThisProcessCompiles) {

@@ -230,29 +230,42 @@ class GreenContext {
   CUstream stream_ = nullptr;
 };
 
-TEST_F(GridRowCuda, GivesWayInAContextThatIsTooSmallAndThereAlone) {
-  const GreenContext green(*api_, primary_, device_->facts().ordinal);
-  if (!green.stream()) GTEST_SKIP() << "no green context is to be had here";
-  const Status refused = launch_softmax(*device_, plan_, call(0, green.stream()));
-  ASSERT_EQ(refused.code(), Code::kUnsupported) << refused.to_string();
-  WinnerRecord winner;
-  winner.device_class = device_class(device_->facts());
-  winner.problem = contiguous_problem(DType::kF32, DType::kF32, kRows, kCols);
-  winner.config = config_;
-  winner.family_digest = std::string(find_family(config_.family)->digest());
-  winner.evidence.median_ns = 1000;
-  const Session session = make_session(device_, {});
-  ASSERT_TRUE(session.store->put(winner).ok());
-  const auto runtime = make_dispatcher(session, {}, {});
-  for (const bool fits : {false, true, false, true}) {
-    const std::uint64_t before = runtime->stats().exact;
-    const CUstream stream = fits ? streams_[0] : green.stream();
-    clear();
-    ASSERT_TRUE(runtime->softmax(call(0, stream)).ok());
-    ASSERT_EQ(api_->stream_synchronize(stream), CUDA_SUCCESS);
-    expect_right(1);
-    EXPECT_EQ(runtime->stats().exact, before + fits);
+// The config serves where it fits and gives way in a green context, in turns.
+class SmallContext : public GridRowCuda {
+ protected:
+  void expect_gives_way(const Config& config) {
+    const GreenContext green(*api_, primary_, device_->facts().ordinal);
+    if (!green.stream()) GTEST_SKIP() << "no green context is to be had here";
+    WinnerRecord winner;
+    winner.device_class = device_class(device_->facts());
+    winner.problem = contiguous_problem(DType::kF32, DType::kF32, kRows, kCols);
+    winner.config = config;
+    winner.family_digest = std::string(find_family(config.family)->digest());
+    winner.evidence.median_ns = 1000;
+    const Session session = make_session(device_, {});
+    ASSERT_TRUE(session.store->put(winner).ok());
+    const auto runtime = make_dispatcher(session, {}, {});
+    for (const bool fits : {false, true, false, true}) {
+      const std::uint64_t before = runtime->stats().exact;
+      const CUstream stream = fits ? streams_[0] : green.stream();
+      clear();
+      ASSERT_TRUE(runtime->softmax(call(0, stream)).ok());
+      ASSERT_EQ(api_->stream_synchronize(stream), CUDA_SUCCESS);
+      expect_right(1);
+      EXPECT_EQ(runtime->stats().exact, before + fits);
+    }
   }
+};
+
+TEST_F(SmallContext, RefusesAGridThatWouldNotRunAtOnceAndThereAlone) {
+  expect_gives_way(config_);
+}
+
+TEST_F(SmallContext, RefusesAClusterThatItHasNoRoomForAndThereAlone) {
+  const std::optional<Config> cluster = parse_config(
+      "cluster_row:cluster=16,threads=256,min_blocks=1,pack=4,start=any,keep=f32,load=cs,store=cs");
+  ASSERT_TRUE(cluster.has_value());
+  expect_gives_way(*cluster);
 }
 
 }  // namespace

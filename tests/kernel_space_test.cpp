@@ -70,9 +70,9 @@ INSTANTIATE_TEST_SUITE_P(Cuda, KernelSpace,
                                                               DType::kF32, DType::kF64,
                                                               DType::kF8E4M3),
                                             ::testing::Values(17, 257, 1000, 4099, 20011)),
-                         [](const auto& info) {
-                           return to_string(std::get<0>(info.param)) + std::string("_") +
-                                  std::to_string(std::get<1>(info.param));
+                         [](const auto& of) {
+                           return to_string(std::get<0>(of.param)) + std::string("_") +
+                                  std::to_string(std::get<1>(of.param));
                          });
 
 }  // namespace

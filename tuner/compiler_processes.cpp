@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -31,10 +32,10 @@ std::optional<std::string> next_line(WorkerProcess& child) {
 }
 
 // Of one whose output has ended: a kill comes too late to change how.
-std::string end_of(WorkerProcess& child) {
+WorkerProcess::End end_of(WorkerProcess& child) {
   child.kill();
   while (true) {
-    if (const auto end = child.reap()) return end->text;
+    if (const auto end = child.reap()) return *end;
     ::poll(nullptr, 0, kEndPollMs);
   }
 }
@@ -72,9 +73,15 @@ Result<Binary> CompilerProcesses::compile(const Program& program, int capability
   if (!child) return nvrtc_compile(program, capability);
   child->write(to_line(CompileRequest{program, capability}));
   const std::optional<std::string> line = next_line(*child);
-  Result<CompileAnswer> answer =
-      line ? parse_compile_answer(*line)
-           : Status(Code::kInternal, "its compiler process " + end_of(*child));
+  Result<CompileAnswer> answer = Status(Code::kInternal, "no answer");
+  if (line) {
+    answer = parse_compile_answer(*line);
+  } else {
+    const WorkerProcess::End end = end_of(*child);
+    // From outside, as by the out-of-memory killer: no fault of the program.
+    if (end.signal == SIGKILL || end.signal == SIGTERM) return nvrtc_compile(program, capability);
+    answer = Status(Code::kInternal, "its compiler process " + end.text);
+  }
   if (!answer.ok()) {
     return Status(Code::kCompileFailed,
                   "program " + program.name + ": " + answer.status().message());

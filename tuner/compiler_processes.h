@@ -24,8 +24,9 @@ class CompilerProcesses {
   CompilerProcesses(const CompilerProcesses&) = delete;
   CompilerProcesses& operator=(const CompilerProcesses&) = delete;
 
-  // As nvrtc_compile: by a child that is idle, else in this process. Compile failed also where the
-  // child died or babbled, how in the message; the pool goes on without it.
+  // As nvrtc_compile: by a child that is idle, else in this process, as also after one that was
+  // killed from outside. Compile failed where the child died of the program or babbled, how in the
+  // message. The pool goes on without it.
   Result<Binary> compile(const Program& program, int capability);
 
   std::size_t started() const { return started_; }
