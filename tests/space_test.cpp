@@ -150,6 +150,35 @@ TEST(Space, OfGridRowBeginsWithWhatWasMeasuredBest) {
   }
 }
 
+// H200, 2026-12-01: 256 threads in 80 registers leave room for the next launch's blocks, and packs
+// of four are ahead of packs of eight; 1 x 131072 needs no bound.
+TEST(Space, OfFewLongRowsBeginsWithClustersThatLeaveRoom) {
+  const auto first = [](std::int64_t rows, std::int64_t cols) {
+    return to_string(default_config(contiguous_problem(DType::kF16, DType::kF16, rows, cols),
+                                    nominal_facts(90)));
+  };
+  EXPECT_EQ(first(16, 262144),
+            "cluster_row:cluster=16,threads=256,min_blocks=3,pack=4,start=aligned,keep=f32,load=nc,"
+            "store=cs");
+  EXPECT_EQ(first(1, 131072),
+            "cluster_row:cluster=16,threads=256,min_blocks=1,pack=4,start=aligned,keep=f32,load=nc,"
+            "store=cs");
+}
+
+// H200, 2026-12-01: f16 4096 x 257 by single elements 2.42 us, in packs 2.51 to 2.54; where rows
+// are many it is the other way round.
+TEST(Space, OfOddRowsThatRunAllAtOnceHasSingleElementsAmongTheFirst) {
+  const auto place_of_single = [](std::int64_t rows) {
+    const auto legal =
+        legal_configs(contiguous_problem(DType::kF16, DType::kF16, rows, 257), nominal_facts(90));
+    return std::find_if(legal.begin(), legal.end(),
+                        [](const Config& config) { return config.number("pack", 0) == 1; }) -
+           legal.begin();
+  };
+  EXPECT_LT(place_of_single(4096), 24);
+  EXPECT_GT(place_of_single(262144), 24);
+}
+
 TEST(Space, OfGridRowEndsWithWhatSpilled) {
   const DeviceFacts facts = nominal_facts(90);
   const Problem problem = contiguous_problem(DType::kF32, DType::kF32, 4, 1048576);

@@ -28,6 +28,11 @@ _RATIO_BARS = (
 )
 
 
+def named_shapes():
+    """The shapes with a bar of their own."""
+    return [Shape(*bar[:3]) for bar in (*_US_BARS, *_RATIO_BARS)]
+
+
 class Bar(NamedTuple):
     name: str
     verdict: str  # "met", "not met", "not measured"

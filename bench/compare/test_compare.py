@@ -275,14 +275,14 @@ class CommandTest(unittest.TestCase):
         self.assertIn("f64 4096x4096  floor,winner,default,torch,compile,triton,cudnn,quack,fixed",
                       lines)
 
-    def test_short_rows_come_first(self):
+    def test_shapes_with_bars_come_first_then_f16(self):
         def order(*more):
             return [s for s, _ in compare.parse(["--table", "--extra", *more]).plan]
 
-        lengths = [s.row_bytes for s in order()]
-        self.assertEqual(lengths, sorted(lengths))
-        self.assertLess(order().index(shapes.Shape("f16", 4096, 257)),
-                        order().index(shapes.Shape("f16", 1, 131072)))
+        named = bars.named_shapes()
+        self.assertEqual(order()[:len(named)], named)
+        self.assertEqual(order()[len(named)].dtype, "f16")
+        self.assertEqual([s.dtype for s in order()[-20:]], ["f32"] * 16 + ["bf16"] * 4)
         self.assertEqual(order("--order", "asked")[:36], shapes.table_shapes())
 
     def test_shards_are_even_and_together_the_plan(self):
