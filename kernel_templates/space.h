@@ -74,6 +74,7 @@ const std::vector<Axis>& row_slice_axes();
 // f16), more than any other axis. Policies come last: they move 1 %, so each alternative stands
 // behind a step of any other axis.
 double pack_rank(const Problem& problem, int pack);
+// Of block_row and cluster_row: of 16-bit elements, fours come first.
 double long_row_pack_rank(const Problem& problem, int pack);
 double policy_rank(const Problem& problem, const Config& config);
 double keep_rank(const Problem& problem, const Config& config);

@@ -6,7 +6,7 @@
 # quickstart. Results go to ${OUT:-$STAGE/out}: JSON, logs (one archive where they are many) and
 # summary.txt. Exit status 1 if anything failed.
 #   scripts/gpu_check.sh [tests] [sanitizer] [tune] [bench] [quickstart]     default: these
-#   scripts/gpu_check.sh space          every config of the space (an hour of cores, on all of them)
+#   scripts/gpu_check.sh space          every config of the space but policies, on all cores
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
