@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The C API on the host device: open, explain, run, read the result, close.
+ * The C API on the host device: open, run, explain what served, close, read the result.
  */
 #include <math.h>
 #include <rowsmith/rowsmith_c.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { kRows = 2, kCols = 257 };
 
@@ -23,13 +24,16 @@ int main(void) {
   const rowsmith_call call = {
       .src = x, .dst = y, .rows = kRows, .cols = kCols, .in = ROWSMITH_F32, .out = ROWSMITH_F32};
   char why[1024] = "";
-  const int broken = failed("explain", rowsmith_explain(runtime, &call, why, sizeof why)) ||
-                     failed("run", rowsmith_run(runtime, &call));
+  const int broken = failed("run", rowsmith_run(runtime, &call)) ||
+                     failed("explain", rowsmith_explain(runtime, &call, why, sizeof why));
   rowsmith_close(runtime);
   if (broken) return 1;
+  why[strcspn(why, "\n")] = '\0'; /* "<source>\t<config>"; the reasons follow */
+  const size_t source = strcspn(why, "\t");
 
   double sum = 0;
   for (int i = 0; i < kCols; ++i) sum += y[i];
-  printf("rowsmith %s served by %s\nthe first row sums to %.7f\n", rowsmith_version(), why, sum);
+  printf("rowsmith %s: source %.*s, config %s\nthe first row sums to %.7f\n", rowsmith_version(),
+         (int)source, why, why[source] == '\t' ? why + source + 1 : "", sum);
   return fabs(sum - 1) < 1e-5 ? 0 : 1;
 }

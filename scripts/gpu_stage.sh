@@ -21,7 +21,7 @@ cmake --build "$build"
 
 rm -rf "${stage:?}/bin" "${stage:?}/lib"
 mkdir -p "$stage/bin" "$stage/lib"
-mapfile -t programs < <(find "$build" -type f -executable -not -path '*/CMakeFiles/*' -not -path '*/consumer-work/*' \
+mapfile -t programs < <(find "$build" -type f -executable -not -path '*/CMakeFiles/*' -not -path '*/install-work/*' \
   \( -name '*_test' -o -name '*_bench' -o -name tune -o -name quickstart \))
 cp "${programs[@]}" "$stage/bin"
 # The stand-ins for driver and NVML are looked for beside their tests.
