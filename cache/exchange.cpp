@@ -79,7 +79,7 @@ Result<ImportedWinners> parse_export(const std::string& text,
   try {
     document = json::parse(text);
   } catch (const json::exception& error) {
-    return refuse(error.what());
+    return refuse(text_of(error));
   }
   if (Status status = check_document(document); !status.ok()) return status;
   ImportedWinners imported;

@@ -159,7 +159,7 @@ Result<Evidence> evidence_from_json(const std::string& text) {
   try {
     return evidence_from_value(json::parse(text));
   } catch (const json::exception& error) {
-    return Status(Code::kInvalidArgument, std::string("evidence: ") + error.what());
+    return Status(Code::kInvalidArgument, "evidence: " + text_of(error));
   }
 }
 
@@ -210,6 +210,12 @@ Result<WinnerRecord> record_from_json(const json& value) {
   record.config = std::move(*parsed_config);
   record.evidence = std::move(*evidence);
   return record;
+}
+
+std::string text_of(const json::exception& error) {
+  const std::string text = error.what();  // "[json.exception.parse_error.101] parse error at .."
+  const std::size_t end = text.find("] ");
+  return text.front() == '[' && end != std::string::npos ? text.substr(end + 2) : text;
 }
 
 }  // namespace rowsmith

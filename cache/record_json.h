@@ -7,7 +7,7 @@
 #include <rowsmith/status.h>
 #include <rowsmith/winner_store.h>
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 
 #include <string>
 
@@ -20,5 +20,8 @@ Result<WinnerRecord> record_from_json(const nlohmann::json& value);
 
 // The one-line text of a value, in which invalid UTF-8 is replaced.
 std::string canonical_text(const nlohmann::json& value);
+
+// What is wrong and where, without the library's own number of the error.
+std::string text_of(const nlohmann::json::exception& error);
 
 }  // namespace rowsmith

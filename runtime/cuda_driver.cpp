@@ -13,10 +13,9 @@ namespace rowsmith {
 namespace {
 
 constexpr const char* kDriverLibrary = "libcuda.so.1";
-constexpr const char* kUseHost = "; ROWSMITH_DEVICE=host selects the functional CPU device";
 
 Status no_device(const std::string& why) {
-  return Status(Code::kNoDevice, why + kUseHost);
+  return Status(Code::kNoDevice, why);
 }
 
 Status stub_status(const std::string& path) {

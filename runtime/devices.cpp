@@ -38,10 +38,7 @@ Result<std::shared_ptr<Device>> open_by_uuid(const std::string& prefix) {
   return Status(Code::kNoDevice, "no GPU has the UUID '" + prefix + "'; this process sees" + seen);
 }
 
-}  // namespace
-
-Result<std::shared_ptr<Device>> open_device(const std::string& name) {
-  if (name == "host") return open_host();
+Result<std::shared_ptr<Device>> open_gpu(const std::string& name) {
   if (name.empty()) return make_cuda_device(0);
   if (name.compare(0, kUuidPrefix.size(), kUuidPrefix) == 0) return open_by_uuid(name);
   int ordinal = -1;
@@ -50,6 +47,15 @@ Result<std::shared_ptr<Device>> open_device(const std::string& name) {
   if (error == std::errc() && end == last && ordinal >= 0) return make_cuda_device(ordinal);
   return Status(Code::kInvalidArgument,
                 "device '" + name + "' is not a GPU's number, 'GPU-' and a UUID, or 'host'");
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Device>> open_device(const std::string& name) {
+  if (name == "host") return open_host();
+  Result<std::shared_ptr<Device>> gpu = open_gpu(name);
+  if (gpu.status().code() != Code::kNoDevice) return gpu;
+  return Status(Code::kNoDevice, gpu.status().message() + "; " + kUseHost);
 }
 
 Result<std::string> device_of_stream(CUstream_st* stream) {

@@ -19,6 +19,9 @@ Result<std::shared_ptr<Device>> open_device(const std::string& name);
 // Never opens CUDA for a process that has not. Used by the process-wide runtime.
 Result<std::string> device_of_stream(CUstream_st* stream);
 
+// What messages advise where there is no GPU.
+inline constexpr const char* kUseHost = "ROWSMITH_DEVICE=host selects the functional CPU device";
+
 // What `doctor` and `--device all` list: every GPU, or the reason why there are none.
 struct DeviceList {
   std::vector<DeviceFacts> devices;

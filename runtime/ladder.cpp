@@ -27,9 +27,9 @@ std::string rows_text(std::int64_t rows) {
 std::string evidence_text(const WinnerRecord& winner) {
   const Evidence& evidence = winner.evidence;
   std::string text = "winner tuned at " + rows_text(winner.problem.rows) + ": median " +
-                     std::to_string(evidence.median_ns) + " ns";
-  if (evidence.default_ns > 0) text += ", default " + std::to_string(evidence.default_ns) + " ns";
-  if (evidence.floor_ns > 0) text += ", floor " + std::to_string(evidence.floor_ns) + " ns";
+                     duration_to_string(evidence.median_ns);
+  if (evidence.default_ns > 0) text += ", default " + duration_to_string(evidence.default_ns);
+  if (evidence.floor_ns > 0) text += ", floor " + duration_to_string(evidence.floor_ns);
   if (!evidence.verdict.empty()) text += ", verdict " + evidence.verdict;
   if (!evidence.device_name.empty()) text += ", on " + evidence.device_name;
   return text;

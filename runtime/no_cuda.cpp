@@ -10,7 +10,7 @@ namespace {
 Status built_without_cuda(Code code) {
   return Status(code,
                 "rowsmith was built without CUDA (ROWSMITH_CUDA=OFF, or no CUDA headers were "
-                "found); ROWSMITH_DEVICE=host selects the functional CPU device");
+                "found)");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 //
 // `tune doctor` without a GPU: what it reports, and what of the environment leads nowhere.
 
+#include "runtime/devices.h"
 #include "tests/support/cli_fixture.h"
 #include "tuner/cli_commands.h"
 
@@ -27,6 +28,19 @@ TEST_F(CliDoctorTest, ReportsWithoutAGpu) {
   EXPECT_EQ(report["cache"]["directory"], path("cache"));
   EXPECT_EQ(report["environment"]["ROWSMITH_LOG"], "error");
   EXPECT_EQ(report["devices"].empty(), report["why_no_gpu"].is_string());
+}
+
+TEST_F(CliDoctorTest, ListsTheHostDeviceWhereItIsChosen) {
+  setenv("ROWSMITH_DEVICE", "host", 1);
+  const int as_json = tune("doctor --json --cache " + path("cache"));
+  const auto report = json();
+  const int as_text = tune("doctor --cache " + path("cache"));
+  unsetenv("ROWSMITH_DEVICE");
+  EXPECT_EQ(as_json, kExitDone);
+  EXPECT_EQ(report["devices"].back()["device"], "host");
+  EXPECT_EQ(as_text, kExitDone);
+  EXPECT_NE(out_.find("chosen by ROWSMITH_DEVICE"), std::string::npos) << out_;
+  EXPECT_EQ(out_.find(kUseHost), std::string::npos) << out_ << "advises what is set already";
 }
 
 TEST_F(CliDoctorTest, TellsClocksOrWhyThereAreNone) {

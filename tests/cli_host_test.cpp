@@ -222,6 +222,13 @@ TEST_F(CliHost, BenchOfAnInterruptReportsWhatFinished) {
   EXPECT_EQ(report_["winners"], json::array());
 }
 
+TEST_F(CliHost, SpaceRefusesAnArchitectureThatNoGpuHas) {
+  EXPECT_EQ(tune("space -S 16 -H 257 -d f16 --arch sm_99"), kExitUsage);
+  const std::string message = report_["error"]["message"];
+  EXPECT_EQ(message.find("--arch: 'sm_99' is not one of sm_75, "), 0u) << message;
+  EXPECT_EQ(tune("space -S 16 -H 257 -d f16 --arch sm_90"), kExitDone);
+}
+
 TEST_F(CliHost, CompileRefusesAnArchitectureThatNoGpuHas) {
   const int status = tune("compile -S 16 -H 257 -d f16 --arch sm_90,sm_91");
   if (status == kExitNothingRan) GTEST_SKIP() << report_["error"]["message"];

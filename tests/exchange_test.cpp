@@ -174,6 +174,11 @@ TEST(Exchange, RefusesTextThatIsNoDocument) {
   }
 }
 
+TEST(Exchange, SaysOfBrokenJsonWhatAndWhere) {
+  EXPECT_EQ(refusal("{\n\"a\":").find("not a rowsmith export: parse error at line 2, column 5"), 0u)
+      << refusal("{\n\"a\":");
+}
+
 TEST(Exchange, RefusesNumbersThatJsonDoesNotKnowAndSaysWhere) {
   std::string text = export_winners(some_records());
   const std::size_t at = text.find("0.21");

@@ -120,12 +120,13 @@ std::string bench_table(const std::vector<BenchRow>& rows) {
     std::string why = retimed.status.ok() ? "" : ": " + retimed.status.to_string();
     if (!row.dirty.empty()) why += " (dirty: " + row.dirty + ")";
     if (!stored_dirty(row).empty()) why += " (tuned dirty: " + stored_dirty(row) + ")";
-    cells.push_back(
-        {dtypes_to_string(row.problem.in, row.problem.out), std::to_string(row.problem.rows),
-         std::to_string(row.problem.cols), to_string(row.problem.layout), row.status(),
-         format_ns(row.record ? row.record->evidence.median_ns : 0), format_ns(retimed.winner_ns),
-         format_ns(retimed.default_ns), format_ns(retimed.floor_ns), against,
-         row.record ? to_string(row.record->config) + why : "-"});
+    cells.push_back({dtypes_to_string(row.problem.in, row.problem.out),
+                     std::to_string(row.problem.rows), std::to_string(row.problem.cols),
+                     to_string(row.problem.layout), row.status(),
+                     duration_to_string(row.record ? row.record->evidence.median_ns : 0),
+                     duration_to_string(retimed.winner_ns), duration_to_string(retimed.default_ns),
+                     duration_to_string(retimed.floor_ns), against,
+                     row.record ? to_string(row.record->config) + why : "-"});
   }
   return table_text(cells);
 }

@@ -107,7 +107,9 @@ Result<std::vector<Problem>> problems_of(const CliArgs& args);
 Result<Problem> single_problem(const CliArgs& args);
 // "sm_90".
 std::string arch_name(int capability);
-// "f16 4 x 257".
+// Invalid argument, with the choices, where no GPU has that capability.
+Status check_arch(int capability);
+// "f16 4 x 257"; layouts other than that of freshly allocated matrices behind it.
 std::string short_name(const Problem& problem);
 
 // Opens the winner store, printing its note if it has one.

@@ -113,19 +113,9 @@ Counts compile_all(const std::vector<Job>& jobs, BinaryStore& binaries, Cli& cli
 Result<std::vector<std::string>> check_archs(const std::vector<int>& archs) {
   const auto known = nvrtc_archs();
   if (!known.ok()) return known.status();
-  std::set<int> choices;
-  for (const DeviceFacts& facts : nominal_devices()) choices.insert(facts.capability);
-  for (const int arch : *known) {
-    if (arch > *choices.begin()) choices.insert(arch);
-  }
-  std::string names;
-  for (const int arch : choices) names += (names.empty() ? "" : ", ") + arch_name(arch);
   std::vector<std::string> notes;
   for (const int arch : archs) {
-    if (choices.count(arch) == 0) {
-      return Status(Code::kInvalidArgument,
-                    "--arch: '" + arch_name(arch) + "' is not one of " + names);
-    }
+    if (const Status status = check_arch(arch); !status.ok()) return status;
     const auto target = choose_target(arch, *known, nvrtc_version());
     if (!target.ok()) return target.status();
     if (!target->note.empty()) notes.push_back(arch_name(arch) + ": " + target->note);
@@ -169,8 +159,9 @@ int run_compile(const CliArgs& args, Cli& cli) {
     for (const int arch : args.archs) json["arch"].push_back(arch_name(arch));
     print_json(cli.out, json);
   }
-  cli.err << counts.compiled << " compiled, " << counts.kept << " kept, " << counts.failures.size()
-          << " failed, in " << store.directory << '\n';
+  cli.err << jobs->size() << " kernels of " << list->problems.size()
+          << " problems: " << counts.compiled << " compiled, " << counts.kept << " kept, "
+          << counts.failures.size() << " failed, in " << store.directory << '\n';
   const bool all_done = counts.compiled + counts.kept == jobs->size() && list->broken.empty();
   return all_done ? kExitDone : kExitSomeFailed;
 }

@@ -191,18 +191,31 @@ std::string text_of(const Json& json) {
 
 void print_report(const Json& report, std::ostream& out) {
   out << "rowsmith " << text_of(report["version"]) << "\n\ndevices\n";
+  bool on_host = false;
   for (const Json& device : report["devices"]) {
-    out << "  " << text_of(device["device"]) << "  " << text_of(device["name"]) << ", bus "
-        << text_of(device["bus_id"]) << ", " << text_of(device["uuid"]) << ", driver "
+    out << "  " << text_of(device["device"]) << "  " << text_of(device["name"]);
+    on_host = on_host || device["device"] == "host";
+    if (device["device"] == "host") {
+      out << ", chosen by ROWSMITH_DEVICE\n";
+      continue;
+    }
+    out << ", bus " << text_of(device["bus_id"]) << ", " << text_of(device["uuid"]) << ", driver "
         << text_of(device["driver_version"]) << "\n     " << text_of(device["device_class"])
         << "\n     " << clocks_text(device["clocks"]) << '\n';
   }
-  if (!report["why_no_gpu"].is_null()) out << "  no GPU: " << text_of(report["why_no_gpu"]) << '\n';
+  if (!report["why_no_gpu"].is_null()) {
+    out << "  no GPU: " << text_of(report["why_no_gpu"]);
+    out << (on_host ? "" : std::string("; ") + kUseHost) << '\n';
+  }
   for (const char* part : {"driver", "nvrtc", "host", "cache", "environment"}) {
     out << '\n' << part << '\n';
+    bool told = false;
     for (const auto& [name, value] : report[part].items()) {
-      if (!value.is_null()) out << "  " << name << ": " << text_of(value) << '\n';
+      if (value.is_null()) continue;
+      out << "  " << name << ": " << text_of(value) << '\n';
+      told = true;
     }
+    if (!told) out << "  none\n";
   }
   out << "\nproblems\n";
   for (const Json& problem : report["problems"]) out << "  " << text_of(problem) << '\n';
@@ -235,8 +248,12 @@ std::string clocks_text(const Json& clocks) {
 }
 
 int run_doctor(const CliArgs& args, Cli& cli) {
-  const DeviceList list = list_devices();
+  DeviceList list = list_devices();
+  const bool has_gpu = !list.devices.empty();
   const auto options = runtime_options(args);
+  if (options.ok() && options->device == "host") {
+    if (const auto host = open_device("host"); host.ok()) list.devices.push_back((*host)->facts());
+  }
   Json problems = Json::array();
   if (!options.ok()) problems.push_back(options.status().message());
   Json report = {{"version", rowsmith_version()},
@@ -248,7 +265,7 @@ int run_doctor(const CliArgs& args, Cli& cli) {
   report["cache"] = options.ok() ? cache_json(*options, problems) : Json::object();
   report["environment"] = environment_json();
   add_environment_problems(args, options, report, problems);
-  if (!list.devices.empty() && report["nvrtc"]["path"].is_null()) {
+  if (has_gpu && report["nvrtc"]["path"].is_null()) {
     problems.push_back("a GPU without NVRTC compiles nothing: " +
                        text_of(report["nvrtc"]["reason"]));
   }

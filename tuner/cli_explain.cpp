@@ -16,7 +16,7 @@ using Kind = SearchEvent::Kind;
 using Rule = SearchEvent::Rule;
 
 std::string time_text(double ns) {
-  return format_ns(std::llround(ns));
+  return duration_to_string(std::llround(ns));
 }
 
 std::string samples_text(std::size_t count) {

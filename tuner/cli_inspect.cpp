@@ -36,7 +36,10 @@ Result<DeviceFacts> facts_of(const CliArgs& args) {
   if (args.archs.size() > 1) {
     return Status(Code::kInvalidArgument, "--arch: space takes one architecture");
   }
-  if (!args.archs.empty()) return nominal_facts(args.archs.front());
+  if (!args.archs.empty()) {
+    if (const Status status = check_arch(args.archs.front()); !status.ok()) return status;
+    return nominal_facts(args.archs.front());
+  }
   const auto options = runtime_options(args);
   if (!options.ok()) return options.status();
   const auto device = open_device(options->device);
@@ -67,7 +70,7 @@ int run_list(const CliArgs& args, Cli& cli) {
     rows.push_back({dtypes_to_string(record.problem.in, record.problem.out),
                     std::to_string(record.problem.rows), std::to_string(record.problem.cols),
                     record.device_class, to_string(record.problem.layout),
-                    format_ns(record.evidence.median_ns), verdict_text(record.evidence),
+                    duration_to_string(record.evidence.median_ns), verdict_text(record.evidence),
                     to_string(record.config)});
   }
   if (rows.size() > 1) cli.out << table_text(rows);

@@ -4,6 +4,8 @@
 
 #include "cache/directory.h"
 #include "kernel_templates/catalog.h"
+#include "runtime/devices.h"
+#include "runtime/nvrtc.h"
 #include "tuner/cli_commands.h"
 #include "tuner/tune_cli.h"
 
@@ -16,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <set>
 #include <sstream>
 
 namespace rowsmith {
@@ -138,9 +141,26 @@ std::string arch_name(int capability) {
   return std::string("sm_").append(std::to_string(capability));
 }
 
+Status check_arch(int capability) {
+  std::set<int> choices;
+  for (const DeviceFacts& facts : nominal_devices()) choices.insert(facts.capability);
+  const auto known = nvrtc_archs();
+  for (const int arch : known.ok() ? *known : std::vector<int>()) {
+    if (arch > *choices.begin()) choices.insert(arch);
+  }
+  if (choices.count(capability) > 0) return {};
+  std::string names;
+  for (const int arch : choices) names += (names.empty() ? "" : ", ") + arch_name(arch);
+  return Status(Code::kInvalidArgument,
+                "--arch: '" + arch_name(capability) + "' is not one of " + names);
+}
+
 std::string short_name(const Problem& problem) {
-  return dtypes_to_string(problem.in, problem.out) + " " + std::to_string(problem.rows) + " x " +
-         std::to_string(problem.cols);
+  std::string name = dtypes_to_string(problem.in, problem.out) + " " +
+                     std::to_string(problem.rows) + " x " + std::to_string(problem.cols);
+  const Problem usual = contiguous_problem(problem.in, problem.out, problem.rows, problem.cols);
+  if (problem.layout != usual.layout) name += " (" + to_string(problem.layout) + ")";
+  return name;
 }
 
 OpenedStore open_noting(const RuntimeOptions& options, Cli& cli) {

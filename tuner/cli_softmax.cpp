@@ -40,7 +40,8 @@ Result<std::vector<DeviceToTune>> requested_devices(const std::string& name) {
       devices.push_back({std::to_string(facts.ordinal), device_class(facts)});
     }
   }
-  if (devices.empty()) return Status(Code::kNoDevice, "--device all: " + list.why_no_gpu);
+  if (devices.empty())
+    return Status(Code::kNoDevice, "--device all: " + list.why_no_gpu + "; " + kUseHost);
   return devices;
 }
 
@@ -171,7 +172,7 @@ void print_table(const std::vector<Row>& rows, Cli& cli) {
     lines.push_back({dtypes_to_string(outcome.problem.in, outcome.problem.out),
                      std::to_string(outcome.problem.rows), cols_text(outcome.problem),
                      row.device.empty() ? "0" : row.device, to_string(outcome.state),
-                     done ? verdict_text(evidence) : "-", format_ns(evidence.median_ns),
+                     done ? verdict_text(evidence) : "-", duration_to_string(evidence.median_ns),
                      done ? gain_text(evidence) : "-", floor_ratio_text(evidence),
                      done ? to_string(outcome.record.config) : outcome.status.to_string()});
   }

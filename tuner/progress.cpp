@@ -2,6 +2,8 @@
 
 #include "tuner/progress.h"
 
+#include <rowsmith/text.h>
+
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -23,22 +25,13 @@ std::string bar_text(const TuneProgress& progress, const std::string& what) {
                                  progress.candidate, progress.candidates);
   if (progress.restored > 0) text += fmt::format(" ({} restored)", progress.restored);
   if (progress.best_ns > 0) {
-    text += fmt::format(" best {} default {}", format_ns(progress.best_ns),
-                        format_ns(progress.default_ns));
+    text += fmt::format(" best {} default {}", duration_to_string(progress.best_ns),
+                        duration_to_string(progress.default_ns));
   }
   return text.substr(0, kColumns);
 }
 
 }  // namespace
-
-std::string format_ns(std::int64_t ns) {
-  const auto value = static_cast<double>(ns);
-  if (ns <= 0) return "-";
-  if (ns < 1000) return fmt::format("{} ns", ns);
-  if (ns < 1'000'000) return fmt::format("{:.3g} us", value * 1e-3);
-  if (ns < 1'000'000'000) return fmt::format("{:.3g} ms", value * 1e-6);
-  return fmt::format("{:.2f} s", value * 1e-9);
-}
 
 void Progress::update(const TuneProgress& progress, const std::string& what) {
   if (terminal_) {

@@ -12,9 +12,6 @@
 
 namespace rowsmith {
 
-// "812 ns", "12.3 us", "4.56 ms", "1.20 s"; "-" for 0 (not measured).
-std::string format_ns(std::int64_t ns);
-
 // Not thread-safe: for the thread that tunes.
 class Progress {
  public:

@@ -6,6 +6,8 @@
 
 #include <rowsmith/types.h>
 
+#include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -59,6 +61,22 @@ inline std::string to_string(const Config& config) {
   for (const auto& [name, value] : config.params) {
     text.append(1, separator).append(name).append(1, '=').append(value);
     separator = ',';
+  }
+  return text;
+}
+
+// A time as people read it: "731 ns", "51.5 us", "1.23 ms", "2.05 s"; "-" for 0 and less (unknown).
+inline std::string duration_to_string(std::int64_t ns) {
+  if (ns <= 0) return "-";
+  if (ns < 1000) return std::to_string(ns) + " ns";
+  const auto value = static_cast<double>(ns);
+  char text[32];
+  if (ns < 1'000'000) {
+    std::snprintf(text, sizeof(text), "%.3g us", value * 1e-3);
+  } else if (ns < 1'000'000'000) {
+    std::snprintf(text, sizeof(text), "%.3g ms", value * 1e-6);
+  } else {
+    std::snprintf(text, sizeof(text), "%.2f s", value * 1e-9);
   }
   return text;
 }
