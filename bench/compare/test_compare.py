@@ -9,6 +9,7 @@ import os
 import re
 import tempfile
 import unittest
+from unittest import mock
 
 import bars
 import compare
@@ -364,6 +365,12 @@ class KernelTextTest(unittest.TestCase):
         self.assertEqual(provider_triton.warps_for(131072), [16, 32])
         self.assertEqual(provider_triton.warps_for(262144), [])
 
+
+    def test_triton_compilers_have_ended_before_anything_is_timed(self):
+        with mock.patch("provider_triton.subprocess.Popen") as started:
+            provider_triton.Triton().foresee([Shape("f16", 4096, 1024)])
+        self.assertGreater(started.call_count, 0)
+        self.assertGreaterEqual(started.return_value.wait.call_count, started.call_count)
 
     def test_triton_programs_are_listed_once_in_the_order_of_the_shapes(self):
         listed = [Shape("f16", 8, 16), Shape("f8e4m3", 8, 16), Shape("f32", 8, 256),
