@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <utility>
 
 namespace rowsmith {
@@ -21,6 +23,19 @@ std::size_t page_bytes() {
   return bytes;
 }
 
+// Whether the machine can give so much without a process being killed for it. Linux promises more
+// than it has.
+bool can_give(std::size_t bytes) {
+  constexpr std::size_t kSmall = std::size_t{64} << 20;  // not worth asking
+  if (bytes < kSmall) return true;
+  std::ifstream info("/proc/meminfo");
+  for (std::string line; std::getline(info, line);) {
+    unsigned long long kib = 0;
+    if (std::sscanf(line.c_str(), "MemAvailable: %llu kB", &kib) == 1) return bytes / 1024 <= kib;
+  }
+  return true;
+}
+
 // The first byte in [begin, end) that is not slack any more, or end.
 unsigned char* first_written(unsigned char* begin, unsigned char* end) {
   return std::find_if(begin, end, [](unsigned char byte) { return byte != kSlack; });
@@ -30,7 +45,7 @@ unsigned char* first_written(unsigned char* begin, unsigned char* end) {
 
 GuardedPages GuardedPages::map(std::size_t bytes) {
   const std::size_t page = page_bytes();
-  if (bytes > SIZE_MAX - 4 * page) return {};
+  if (bytes > SIZE_MAX - 4 * page || !can_give(bytes)) return {};
   const std::size_t inner = std::max(page, (bytes + page - 1) / page * page);
   void* all = mmap(nullptr, inner + 2 * page, PROT_NONE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
