@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -158,24 +159,32 @@ std::optional<std::string> BinaryStore::get(const std::string& key) {
 std::optional<std::string> BinaryStore::read(const std::string& directory, const std::string& key,
                                              bool own) {
   const std::string path = path_of(directory, key);
-  const Descriptor file(retrying([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
+  // Without waiting for a writer, where the name is a pipe's.
+  const Descriptor file(
+      retrying([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
   struct stat info;
   if (file.get() < 0 || fstat(file.get(), &info) != 0) return std::nullopt;
   if (!is_trusted(directory) || !is_trusted(path)) return std::nullopt;
-  auto content = read_all(file.get(), info.st_size);
-  // No damage: a stale handle tells that another process has put a new entry under the name.
-  if (!content) return std::nullopt;
-  if (content->size() >= sizeof(Head)) {
-    const auto bytes = std::string_view(*content).substr(sizeof(Head));
-    const Head expected = head_of(key, bytes);
-    if (std::memcmp(content->data(), &expected, sizeof(Head)) == 0) {
+  // No damage where the disk will not tell: a stale handle means that another process has put a new
+  // entry under the name.
+  const auto begin = S_ISREG(info.st_mode) ? read_all(file.get(), sizeof(Head)) : std::string();
+  if (!begin) return std::nullopt;
+  Head head{};
+  std::memcpy(&head, begin->data(), begin->size());
+  // Checked before so much is read: a file may claim any size.
+  const std::int64_t bytes = info.st_size - static_cast<std::int64_t>(sizeof(Head));
+  if (bytes >= 0 && bytes <= options_.cap_bytes &&
+      head.bytes == static_cast<std::uint64_t>(bytes)) {
+    auto payload = read_all(file.get(), bytes);
+    if (!payload) return std::nullopt;
+    const Head expected = head_of(key, *payload);
+    if (std::memcmp(&head, &expected, sizeof(Head)) == 0) {
       // The time of last use, for trim(); the access time is often not kept by the disk.
       if (own && writes()) static_cast<void>(futimens(file.get(), nullptr));
-      content->erase(0, sizeof(Head));
-      return content;
+      return payload;
     }
   }
-  if (own && writes()) unlink(path.c_str());
+  if (own && writes()) std::remove(path.c_str());  // an empty directory, too
   return std::nullopt;
 }
 

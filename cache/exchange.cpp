@@ -20,7 +20,7 @@ using nlohmann::json;
 
 // Both are frozen; a change that older builds cannot read raises the version.
 constexpr const char* kFormat = "rowsmith-winners";
-constexpr std::int64_t kVersion = 1;
+constexpr std::uint64_t kVersion = 1;
 
 std::string checksum_of(const std::vector<std::string>& lines) {
   return digest_of(std::vector<std::string_view>(lines.begin(), lines.end()));
@@ -36,8 +36,9 @@ Status check_document(const json& document) {
     return refuse(std::string("there is no \"format\": \"") + kFormat + "\"");
   }
   const json version = document.value("version", json());
-  if (!version.is_number_integer() || version < 1) return refuse("\"version\" is not a number");
-  if (version > kVersion) {
+  // Unsigned is what is not below zero, however large.
+  if (!version.is_number_unsigned() || version == 0) return refuse("\"version\" is not a number");
+  if (version.get<std::uint64_t>() > kVersion) {
     return {Code::kInvalidArgument, "the export has version " + version.dump() +
                                         "; this build reads up to " + std::to_string(kVersion)};
   }
@@ -75,16 +76,12 @@ std::string export_winners(const std::vector<WinnerRecord>& records) {
 
 Result<ImportedWinners> parse_export(const std::string& text,
                                      const std::function<std::string(const WinnerRecord&)>& check) {
-  json document;
-  try {
-    document = json::parse(text);
-  } catch (const json::exception& error) {
-    return refuse(text_of(error));
-  }
-  if (Status status = check_document(document); !status.ok()) return status;
+  const auto document = parse_json(text);
+  if (!document.ok()) return refuse(document.status().message());
+  if (Status status = check_document(*document); !status.ok()) return status;
   ImportedWinners imported;
   int number = 0;
-  for (const json& winner : document["winners"]) {
+  for (const json& winner : (*document)["winners"]) {
     const std::string place = "record " + std::to_string(++number);
     Result<WinnerRecord> record = record_from_json(winner);
     if (!record.ok()) {

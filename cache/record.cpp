@@ -44,7 +44,10 @@ RecordKey key_of(const WinnerRecord& record) {
 }
 
 std::string why_unstorable(const std::string& device_class, const Problem& problem) {
-  if (device_class.empty() || !is_plain_text(device_class)) return "it has no device class";
+  constexpr std::size_t kLongestClass = 200;
+  if (device_class.empty() || device_class.size() > kLongestClass || !is_plain_text(device_class)) {
+    return "it has no device class";
+  }
   if (!is_dtype(problem.in) || !is_dtype(problem.out)) return "it has an unknown dtype";
   if (problem.rows <= 0 || problem.cols <= 0) return "it has no rows or no columns";
   if (parse_layout(to_string(problem.layout)) != problem.layout) return "it has no legal layout";
@@ -78,7 +81,7 @@ std::string why_unstorable(const WinnerRecord& record) {
   if (record.config.empty()) return "it has no config";
   const std::string config = to_string(record.config);
   if (!is_plain_text(config) || parse_config(config) != record.config) {
-    return "its config is not one as text: " + config;
+    return "its config is not one as text: " + shortened_reason(config);
   }
   if (!is_plain_text(record.family_digest)) return "its family digest is not text";
   return {};

@@ -50,7 +50,7 @@ int effort_rank(const std::string& effort);
 // total order on content.
 bool supersedes(const WinnerRecord& challenger, const WinnerRecord& holder);
 
-// Valid UTF-8 without a zero byte.
+// Valid UTF-8 without control characters, which a terminal would obey.
 bool is_plain_text(const std::string& text);
 
 // The first kMaxReasonBytes of the text, as valid UTF-8.

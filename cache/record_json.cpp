@@ -91,6 +91,7 @@ bool read_field(const json& value, Field& field) {
   if constexpr (std::is_same_v<Field, std::string>) {
     if (!value.is_string()) return false;
     field = value.get<std::string>();
+    return is_plain_text(field);
   } else if constexpr (std::is_same_v<Field, bool>) {
     if (!value.is_boolean()) return false;
     field = value.get<bool>();
@@ -136,7 +137,12 @@ std::string canonical_text(const json& value) {
 }
 
 bool is_plain_text(const std::string& text) {
-  if (text.find('\0') != std::string::npos) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]),
+               next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    // U+0000 to U+001F, U+007F to U+009F.
+    if (byte < 0x20 || byte == 0x7f || (byte == 0xc2 && next < 0xa0)) return false;
+  }
   try {
     json(text).dump();
     return true;
@@ -156,11 +162,8 @@ std::string evidence_to_json(const Evidence& evidence) {
 }
 
 Result<Evidence> evidence_from_json(const std::string& text) {
-  try {
-    return evidence_from_value(json::parse(text));
-  } catch (const json::exception& error) {
-    return Status(Code::kInvalidArgument, "evidence: " + text_of(error));
-  }
+  const auto value = parse_json(text);
+  return value.ok() ? evidence_from_value(*value) : value.status().with_context("evidence");
 }
 
 std::string record_to_json(const WinnerRecord& record) {
@@ -212,10 +215,20 @@ Result<WinnerRecord> record_from_json(const json& value) {
   return record;
 }
 
-std::string text_of(const json::exception& error) {
-  const std::string text = error.what();  // "[json.exception.parse_error.101] parse error at .."
-  const std::size_t end = text.find("] ");
-  return text.front() == '[' && end != std::string::npos ? text.substr(end + 2) : text;
+Result<json> parse_json(std::string_view text) {
+  constexpr int kDeepest = 100;
+  struct TooDeep {};
+  try {
+    return json::parse(text, [](int depth, json::parse_event_t, json&) {
+      return depth <= kDeepest ? true : throw TooDeep();
+    });
+  } catch (const TooDeep&) {
+    return Status(Code::kInvalidArgument,
+                  "it is nested deeper than " + std::to_string(kDeepest) + " levels");
+  } catch (const json::exception& error) {
+    std::string why = error.what();  // "[json.exception.parse_error.101] parse error at .."
+    return Status(Code::kInvalidArgument, why.erase(0, why.find("] ") + 2));
+  }
 }
 
 }  // namespace rowsmith

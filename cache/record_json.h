@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <string>
+#include <string_view>
 
 namespace rowsmith {
 
@@ -21,7 +22,8 @@ Result<WinnerRecord> record_from_json(const nlohmann::json& value);
 // The one-line text of a value, in which invalid UTF-8 is replaced.
 std::string canonical_text(const nlohmann::json& value);
 
-// What is wrong and where, without the library's own number of the error.
-std::string text_of(const nlohmann::json::exception& error);
+// One JSON value. Invalid argument: what is wrong and where; also nesting so deep that walking the
+// value would exhaust the stack.
+Result<nlohmann::json> parse_json(std::string_view text);
 
 }  // namespace rowsmith

@@ -62,18 +62,27 @@ rowsmith_status guarded(Body&& body) noexcept {
   }
 }
 
-// Numbers outside the enumeration become one that check_call refuses by its value.
-DType dtype_of(rowsmith_dtype dtype) {
-  return static_cast<DType>(dtype < 0 || dtype > 255 ? 255 : dtype);
+Result<DType> dtype_of(const char* name, rowsmith_dtype dtype) {
+  if (dtype >= ROWSMITH_F64 && dtype <= ROWSMITH_F8E5M2) return static_cast<DType>(dtype);
+  return Status(Code::kInvalidArgument,
+                std::string(name) + " is " + std::to_string(dtype) + "; that is no dtype");
 }
 
 Result<SoftmaxCall> call_of(const rowsmith_call* call) {
   if (call == nullptr) return Status(Code::kInvalidArgument, "call is null");
-  return SoftmaxCall{call->src,          call->dst,
-                     call->rows,         call->cols,
-                     call->src_stride,   call->dst_stride,
-                     dtype_of(call->in), dtype_of(call->out),
-                     call->stream,       call->out_scale == 0 ? 1 : call->out_scale};
+  const auto in = dtype_of("in", call->in), out = dtype_of("out", call->out);
+  if (!in.ok()) return in.status();
+  if (!out.ok()) return out.status();
+  return SoftmaxCall{call->src,
+                     call->dst,
+                     call->rows,
+                     call->cols,
+                     call->src_stride,
+                     call->dst_stride,
+                     *in,
+                     *out,
+                     call->stream,
+                     call->out_scale == 0 ? 1 : call->out_scale};
 }
 
 Result<Runtime*> runtime_of(rowsmith_runtime* runtime, CUstream_st* stream) {
@@ -111,7 +120,9 @@ extern "C" {
 rowsmith_status rowsmith_softmax(const void* x, void* y, int64_t rows, int64_t cols,
                                  rowsmith_dtype dtype, rowsmith_stream stream) {
   return guarded([&] {
-    return rowsmith::softmax({x, y, rows, cols, 0, 0, dtype_of(dtype), dtype_of(dtype), stream});
+    const Result<DType> both = dtype_of("dtype", dtype);
+    return both.ok() ? rowsmith::softmax({x, y, rows, cols, 0, 0, *both, *both, stream})
+                     : both.status();
   });
 }
 

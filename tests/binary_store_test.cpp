@@ -96,6 +96,22 @@ TEST_F(BinaryStoreTest, RemovesDamagedEntriesAndMisses) {
   EXPECT_EQ(BinaryStore(options()).get(key_), "again");
 }
 
+TEST_F(BinaryStoreTest, MissesWhatIsNoFileOrClaimsToBeHuge) {
+  put("bytes");
+  std::filesystem::resize_file(file(key_), std::uintmax_t{1} << 40);
+  EXPECT_EQ(BinaryStore(options()).get(key_), std::nullopt);
+  EXPECT_EQ(files(), 0);
+  ASSERT_EQ(mkfifo(file(key_).c_str(), 0600), 0);
+  EXPECT_EQ(BinaryStore(options()).get(key_), std::nullopt) << "without waiting for a writer";
+  EXPECT_EQ(files(), 0);
+  std::filesystem::create_directory(file(key_));
+  std::filesystem::permissions(file(key_), std::filesystem::perms::owner_all);
+  EXPECT_EQ(BinaryStore(options()).get(key_), std::nullopt);
+  EXPECT_EQ(files(), 0);
+  put("again");
+  EXPECT_EQ(BinaryStore(options()).get(key_), "again");
+}
+
 TEST_F(BinaryStoreTest, MissesAnEntryUnderAnotherName) {
   put("bytes");
   const std::string other = digest_of({"other"});

@@ -31,6 +31,11 @@ int rowsmith_c_refuses_wrong_calls(void) {
   call.in = ROWSMITH_F32;
   call.out = ROWSMITH_F64;
   EXPECT(rowsmith_run(NULL, &call) == ROWSMITH_UNSUPPORTED);
+  call.out = 256;
+  EXPECT(rowsmith_run(NULL, &call) == ROWSMITH_INVALID_ARGUMENT);
+  EXPECT(strstr(rowsmith_last_error(), "out is 256; that is no dtype") != NULL);
+  EXPECT(rowsmith_softmax(x, y, 1, 1, -1, NULL) == ROWSMITH_INVALID_ARGUMENT);
+  EXPECT(strstr(rowsmith_last_error(), "dtype is -1; that is no dtype") != NULL);
   call.out = ROWSMITH_F32;
   call.out_scale = -2;
   EXPECT(rowsmith_run(NULL, &call) == ROWSMITH_INVALID_ARGUMENT);

@@ -108,14 +108,16 @@ TEST(ProblemListFile, BrokenJsonLinesAreNumbered) {
       "{\"S\": 4, \"H\": 257, \"dtype\": \"f16\"}\n{\"S\": 4\n[4, 257]\n"
       "{\"S\": \"4\", \"H\": 257, \"dtype\": \"f16\"}\n{\"S\": 4.5, \"H\": 257, \"dtype\": "
       "\"f16\"}\n"
-      "{\"S\": 4, \"H\": 257, \"dtype\": 16}\n{\"S\": 4, \"H\": 257}\n";
+      "{\"S\": 4, \"H\": 257, \"dtype\": 16}\n{\"S\": 4, \"H\": 257}\n{\"S\": " +
+      std::string(400'000, '[') + std::string(400'000, ']') + "}\n";
   EXPECT_EQ(problems_in(text), "f16 4 x 257");
   const std::vector<std::string> expected = {"2: not a JSON object",
                                              "3: not a JSON object",
                                              "4: S: '\"4\"' is not a whole number",
                                              "5: S: '4.5' is not a whole number",
                                              "6: dtype: 16 is not a text",
-                                             "7: dtype is missing"};
+                                             "7: dtype is missing",
+                                             "8: not a JSON object"};
   EXPECT_EQ(broken_in(text), expected);
 }
 

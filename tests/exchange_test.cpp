@@ -179,6 +179,31 @@ TEST(Exchange, SaysOfBrokenJsonWhatAndWhere) {
       << refusal("{\n\"a\":");
 }
 
+TEST(Exchange, RefusesNestingThatNoStackHolds) {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  for (const std::string& text :
+       {"{\"format\":\"rowsmith-winners\",\"version\":1,\"checksum\":\"\",\"winners\":[" + deep +
+            "]}",
+        "{\"format\":\"rowsmith-winners\",\"version\":1,\"winners\":[],\"checksum\":" + deep +
+            "}"}) {
+    EXPECT_NE(refusal(text).find("nested deeper than 100 levels"), std::string::npos);
+  }
+}
+
+TEST(Exchange, RefusesTextThatATerminalWouldObey) {
+  for (const char* text : {"\x1b[31mred", "two\nlines", "\x7f",
+                           "\xc2\x9b"
+                           "31m"}) {
+    std::vector<WinnerRecord> records = some_records();
+    records[0].evidence.verdict = text;
+    records[1].device_class = text;
+    const auto parsed = parse_export(export_winners(records), {});
+    ASSERT_TRUE(parsed.ok()) << parsed.status().to_string();
+    EXPECT_EQ(parsed->refused.size(), 2u) << text;
+    EXPECT_EQ(parsed->records.size(), records.size() - 2);
+  }
+}
+
 TEST(Exchange, RefusesNumbersThatJsonDoesNotKnowAndSaysWhere) {
   std::string text = export_winners(some_records());
   const std::size_t at = text.find("0.21");
@@ -190,6 +215,8 @@ TEST(Exchange, RefusesANewerVersionAndNamesIt) {
   json document = json::parse(export_winners({}));
   document["version"] = 2;
   EXPECT_NE(refusal(document.dump()).find("version 2"), std::string::npos);
+  document["version"] = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_NE(refusal(document.dump()).find("version 18446744073709551615"), std::string::npos);
 }
 
 TEST(Exchange, RefusesAChangedRecordByItsChecksum) {

@@ -5,6 +5,7 @@
 #include "tuner/cli_problem_list.h"
 
 #include "cache/binary_store.h"
+#include "cache/record_json.h"
 #include "tuner/number_list.h"
 #include "tuner/placement.h"
 
@@ -96,12 +97,12 @@ Result<FieldTexts> read_csv_line(std::string_view line, const Columns& columns, 
 }
 
 Result<FieldTexts> read_json_line(std::string_view line) {
-  const Json object = Json::parse(line, nullptr, false);
-  if (!object.is_object()) return broken("not a JSON object");
+  const auto object = parse_json(line);
+  if (!object.ok() || !object->is_object()) return broken("not a JSON object");
   FieldTexts texts;
   for (std::size_t field = 0; field < kFieldCount; ++field) {
-    const auto value = object.find(kFields[field]);
-    if (value == object.end() || value->is_null()) continue;
+    const auto value = object->find(kFields[field]);
+    if (value == object->end() || value->is_null()) continue;
     const bool number = field < 2;
     if (!number && !value->is_string()) {
       return broken(std::string(kFields[field]) + ": " + value->dump() + " is not a text");

@@ -41,8 +41,10 @@ void ProblemTuner::record(const Search::Verdict& verdict) {
   fill_evidence(record.evidence, verdict);
   const std::string dirty = why_dirty(record.evidence);
   if (!dirty.empty() && keeps_earlier(dirty)) return end_screenings();
-  Status stored = session_.store->put(record);
-  if (!stored.ok()) {
+  const Status stored = session_.store->put(record);
+  if (stored.code() == Code::kCacheDamaged) {  // and taken by the file begun in its place
+    log().warn("{}", stored.message());
+  } else if (!stored.ok()) {
     end_with(TuneOutcome::State::kFailed, stored.with_context("tuned, but not remembered"));
     return;
   }

@@ -110,6 +110,8 @@ class WinnerStore {
   // Every record, ordered by (device class, in, out, cols, rows, layout).
   virtual Result<std::vector<WinnerRecord>> list() = 0;
   // Adds or replaces the record of its key. Returns once it is durable for this process's readers.
+  // Cache damaged, here and from every call that writes: the file was found to be damaged, was set
+  // aside with all it held, and what was to be written is in the one that was begun in its place.
   // A record of a thorough search of all families that was not cut ends that search: its screenings
   // go.
   virtual Status put(const WinnerRecord& record) = 0;
