@@ -11,6 +11,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 
@@ -59,6 +60,23 @@ TEST_F(CliDoctorTest, SaysWhatIsWrongWithTheCache) {
   chmod(path("open").c_str(), 0777);
   EXPECT_EQ(tune("doctor --json --cache " + path("open")), kExitSomeFailed);
   EXPECT_NE(json()["problems"].dump().find(path("open")), std::string::npos) << out_;
+}
+
+TEST_F(CliDoctorTest, OpensWhatIsInTheCacheAndMendsNothing) {
+  store_winner("cache", 4, 1);
+  const std::string database = path("cache") + "/winners.db";
+  EXPECT_EQ(tune("doctor --cache " + path("cache")), kExitDone) << out_;
+  std::filesystem::resize_file(database, 1000);
+  EXPECT_EQ(tune("doctor --json --cache " + path("cache")), kExitSomeFailed);
+  EXPECT_NE(json()["problems"].dump().find("winners are kept in memory"), std::string::npos);
+  EXPECT_EQ(std::filesystem::file_size(database), 1000u);
+  std::filesystem::remove(database);
+  std::filesystem::create_directory(database);
+  EXPECT_EQ(tune("doctor --cache " + path("cache")), kExitSomeFailed) << out_;
+  std::filesystem::remove(database);
+  std::ofstream(path("cache") + "/binaries") << "no directory";
+  EXPECT_EQ(tune("doctor --json --cache " + path("cache")), kExitSomeFailed);
+  EXPECT_NE(json()["problems"].dump().find("/binaries is no directory"), std::string::npos) << out_;
 }
 
 struct WrongVariable {

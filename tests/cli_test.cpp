@@ -94,6 +94,7 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{"space -S 1 -H 8 -d f32 --arch sm_90a", "--arch: 'sm_90a' is not"},
         Misuse{"space -S 1 -H 8 -d f32 --arch sm_90 --device host", "--device"},
         Misuse{"space -S 1 -H 8 -d f32 --arch sm_80,sm_90", "space takes one architecture"},
+        Misuse{"--cache x list", "'--cache' stands before the command"},
         Misuse{"why -S 1,2 -H 8 -d f32", "-S, -H and -d name 2"},
         Misuse{"prune --max-size 1GB", "--max-size: '1GB' is not a size such as"},
         Misuse{"misses --format xml", "--format: 'xml' is not table or csv"},
@@ -186,6 +187,19 @@ TEST_F(Cli, CommandsThatLookMakeNoCache) {
   EXPECT_TRUE(said("there is no " + path("absent") + "/winners.db")) << err_;
 }
 
+TEST_F(Cli, OutputThatIsLostIsNoSuccess) {
+  store_winner("cache", 4, 1);
+  for (const char* command : {"list", "list --json", "export -", "--help"}) {
+    std::istringstream words(std::string(command) +
+                             (*command == '-' ? "" : " --cache " + path("cache")));
+    const std::vector<std::string> args{std::istream_iterator<std::string>(words), {}};
+    std::ofstream full("/dev/full");
+    std::ostringstream err;
+    EXPECT_EQ(tune_cli(args, full, err, {}, ""), kExitSomeFailed) << command;
+    EXPECT_NE(err.str().find("the output cannot be written"), std::string::npos) << err.str();
+  }
+}
+
 TEST_F(Cli, MissesComeWithTheMostCallsFirst) {
   count_misses("cache", 4, 10);
   count_misses("cache", 8, 30);
@@ -252,60 +266,6 @@ TEST_F(Cli, ListMarksWinnersOfDirtyRuns) {
   ASSERT_EQ(tune("list --json --cache " + path("cache")), kExitDone);
   EXPECT_EQ(json()["winners"][0]["dirty"], "throttled: power cap");
   EXPECT_EQ(json()["winners"][0]["throttled"], "power cap");
-}
-
-TEST_F(Cli, ImportTakesWhatExportWroteOnce) {
-  store_winner("from", 4, 10);
-  store_winner("from", 8, 10);
-  ASSERT_EQ(tune("export " + path("winners.json") + " --cache " + path("from")), kExitDone);
-  const std::string import = "import --json " + path("winners.json") + " --cache " + path("to");
-  ASSERT_EQ(tune(import), kExitDone);
-  EXPECT_EQ(json()["taken"], 2);
-  ASSERT_EQ(tune(import), kExitDone);
-  EXPECT_EQ(json()["taken"], 0);
-  EXPECT_EQ(json()["unchanged"], 2);
-}
-
-TEST_F(Cli, ExportsOfEqualCachesAreByteIdentical) {
-  store_winner("from", 4, 10);
-  ASSERT_EQ(tune("export - --cache " + path("from")), kExitDone);
-  const std::string exported = out_;
-  std::ofstream(path("winners.json")) << exported;
-  ASSERT_EQ(tune("import " + path("winners.json") + " --cache " + path("to")), kExitDone);
-  ASSERT_EQ(tune("export - --cache " + path("to")), kExitDone);
-  EXPECT_EQ(out_, exported);
-}
-
-TEST_F(Cli, DryRunShowsTheDifferenceAndChangesNothing) {
-  store_winner("from", 4, 20);
-  store_winner("to", 4, 10);
-  ASSERT_EQ(tune("export " + path("winners.json") + " --cache " + path("from")), kExitDone);
-  ASSERT_EQ(tune("import --dry-run --json " + path("winners.json") + " --cache " + path("to")),
-            kExitDone);
-  EXPECT_EQ(json()["taken"], 1);
-  ASSERT_EQ(tune("list --json --cache " + path("to")), kExitDone);
-  EXPECT_EQ(json()["winners"][0]["tuned_at"], 10);
-}
-
-TEST_F(Cli, DryRunMakesNoCache) {
-  store_winner("from", 4, 20);
-  ASSERT_EQ(tune("export " + path("winners.json") + " --cache " + path("from")), kExitDone);
-  ASSERT_EQ(tune("import --dry-run --json " + path("winners.json") + " --cache " + path("none")),
-            kExitDone);
-  EXPECT_EQ(json()["taken"], 1);
-  EXPECT_FALSE(std::filesystem::exists(path("none")));
-}
-
-TEST_F(Cli, ImportRefusesAFileThatIsNoExport) {
-  std::ofstream(path("other.json")) << "{}";
-  EXPECT_EQ(tune("import " + path("other.json") + " --cache " + path("to")), kExitUsage);
-  EXPECT_TRUE(said(path("other.json") + ": ")) << err_;
-}
-
-TEST_F(Cli, ExportToAFullDiskExitsThree) {
-  store_winner("cache", 4, 1);
-  EXPECT_EQ(tune("export /proc/winners.json --cache " + path("cache")), kExitNothingRan);
-  EXPECT_TRUE(said("/proc/winners.json cannot be written")) << err_;
 }
 
 }  // namespace

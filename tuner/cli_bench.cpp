@@ -151,6 +151,11 @@ int run_bench(const CliArgs& args, Cli& cli) {
   const DeviceFacts& facts = session->device->facts();
   auto rows = rows_to_bench(named ? &*named : nullptr, *session);
   if (!rows.ok()) return fail(args, cli, rows.status());
+  if (!named && rows->empty()) {
+    return fail(args, cli,
+                Status(Code::kNotTuned,
+                       "no winner of this device is stored in " + session->store->location()));
+  }
   const std::size_t wanted = rows->size();
   const TuningLock lock("", facts.uuid, kLockWaitS, cli.stop);
   bench_rows(*session, lock.contended(), cli, *rows);

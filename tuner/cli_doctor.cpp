@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `tune doctor`: what rowsmith finds on this machine, and what is wrong with it. Looks only: makes
-// no directory, opens no database. A machine without a GPU is not wrong.
+// no directory, mends no database. A machine without a GPU is not wrong.
 
 #include "cache/directory.h"
 #include "runtime/devices.h"
@@ -100,6 +100,18 @@ Json host_json() {
   return {{"compiler", text_or_null(compiler)}, {"reason", text_or_null(why)}};
 }
 
+// Empty, or why the winners in the directory, if there are any, are of no use.
+std::string why_unread(const std::string& directory) {
+  if (access((directory + "/winners.db").c_str(), F_OK) != 0) return {};
+  StoreOptions looking;
+  looking.directory = directory;
+  looking.read_only = true;
+  const OpenedStore opened = open_store(looking);
+  if (opened.store->location() == "memory") return opened.note;
+  const auto winners = opened.store->list();
+  return winners.ok() ? std::string() : winners.status().message();
+}
+
 // The directory as it stands, with what is wrong added to `problems`.
 Json cache_json(const RuntimeOptions& options, Json& problems) {
   const std::string& directory = options.cache_dir;
@@ -120,7 +132,13 @@ Json cache_json(const RuntimeOptions& options, Json& problems) {
     if (!writable && !options.read_only) {
       problems.push_back(directory + " cannot be written: " + errno_text(errno));
     }
-    if (const std::string why = why_untrusted(directory); !why.empty()) problems.push_back(why);
+    std::string why = why_untrusted(directory);
+    if (why.empty()) why = why_unread(directory);
+    if (!why.empty()) problems.push_back(why);
+    const std::string binaries = directory + "/binaries";
+    if (stat(binaries.c_str(), &info) == 0 && !S_ISDIR(info.st_mode)) {
+      problems.push_back(binaries + " is no directory: compiled kernels are not kept");
+    }
     if (!is_on_local_disk(directory)) {
       problems.push_back(directory + " is on a network file system: slower, without WAL");
     }

@@ -12,49 +12,69 @@
 
 #include <rowsmith/text.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <optional>
 #include <ostream>
 
 namespace rowsmith {
 namespace {
 
+// A file at once or not at all, with the mode it had; through a link to what it names. What is no
+// file (a device, a pipe) is written to.
 Status write_file(const std::string& path, const std::string& text) {
-  const std::string temporary = path + "." + std::to_string(getpid()) + ".tmp";
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path canonical = fs::canonical(path, error);
+  const std::string target = error ? path : canonical.string();
+  const fs::file_status before = fs::status(target, error);
+  const bool replaces = !fs::exists(before) || fs::is_regular_file(before);
+  const std::string written = replaces ? target + "." + std::to_string(getpid()) + ".tmp" : target;
   errno = 0;
-  std::ofstream file(temporary, std::ios::binary);
+  std::ofstream file(written, std::ios::binary);
   file << text;
   file.close();
-  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    std::remove(temporary.c_str());
-    return Status(Code::kInternal, path + " cannot be written: " + errno_text(errno));
+  bool done = static_cast<bool>(file);
+  if (done && fs::exists(before) && replaces) {
+    done = ::chmod(written.c_str(), static_cast<mode_t>(before.permissions())) == 0;
   }
-  return Status();
+  if (done && replaces) done = std::rename(written.c_str(), target.c_str()) == 0;
+  if (done) return {};
+  const int why = errno;
+  if (replaces) std::remove(written.c_str());
+  return Status(Code::kInternal, "'" + path + "' cannot be written: " + errno_text(why));
 }
 
-// Facts good enough to check legality for a device class that need not be on this machine.
-DeviceFacts facts_of_class(const std::string& device_class) {
+// Facts good enough to check legality for a device class that need not be on this machine; none
+// where no device has such a class.
+std::optional<DeviceFacts> facts_of_class(const std::string& device_class) {
   static constexpr std::string_view kCuda = "cuda-sm";
-  if (device_class.compare(0, kCuda.size(), kCuda) == 0) {
-    int capability = 0;
-    std::from_chars(device_class.data() + kCuda.size(), device_class.data() + device_class.size(),
-                    capability);
-    return nominal_facts(capability);
+  if (device_class == "host") {
+    DeviceFacts facts;
+    facts.kind = device_class;
+    return facts;
   }
-  DeviceFacts facts;
-  facts.kind = device_class;
-  return facts;
+  const char* const last = device_class.data() + device_class.size();
+  int capability = 0;
+  if (device_class.compare(0, kCuda.size(), kCuda) != 0) return {};
+  const auto [end, error] = std::from_chars(device_class.data() + kCuda.size(), last, capability);
+  if (error != std::errc() || end == last || *end != '-' || capability < 75) return {};
+  return nominal_facts(capability);
 }
 
 // Empty, or why the record must not be stored: an import can never name what the catalog lacks.
 std::string why_refused(const WinnerRecord& record) {
   const std::string lost = why_family_lost(record);
   if (!lost.empty()) return lost;
-  return why_illegal(record.problem, facts_of_class(record.device_class), record.config);
+  const auto facts = facts_of_class(record.device_class);
+  if (!facts) return "'" + record.device_class + "' is no device class";
+  return why_illegal(record.problem, *facts, record.config);
 }
 
 // What the store's joining rule would do with the record, without touching the store.
@@ -84,17 +104,44 @@ Result<ImportedWinners> read_all(const std::vector<std::string>& files) {
   return all;
 }
 
+using Taken = std::vector<const WinnerRecord*>;
+
+// Those that the store took, or with --dry-run would take.
+Result<Taken> join_once(bool dry_run, const std::vector<WinnerRecord>& records,
+                        WinnerStore& store) {
+  Taken taken;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const auto took = dry_run ? would_take(store, records[i]) : store.merge(records[i]);
+    if (!took.ok()) {
+      return took.status().with_context("ended after " + std::to_string(i) + " of " +
+                                        std::to_string(records.size()) + " winners, of which " +
+                                        std::to_string(taken.size()) + " were taken");
+    }
+    if (*took) taken.push_back(&records[i]);
+  }
+  return taken;
+}
+
+// Where the cache's file turns out to be damaged, what was taken has gone with it: once more, into
+// the one that was begun in its place.
+Result<Taken> join(bool dry_run, const std::vector<WinnerRecord>& records, WinnerStore& store,
+                   Cli& cli) {
+  auto taken = join_once(dry_run, records, store);
+  if (taken.status().code() != Code::kCacheDamaged) return taken;
+  cli.err << "tune: cache: " << taken.status().message() << "; once more\n";
+  return join_once(dry_run, records, store);
+}
+
 }  // namespace
 
 int run_export(const CliArgs& args, Cli& cli) {
-  const auto options = options_to_look(args, cli);
-  if (!options.ok()) return fail(args, cli, options.status());
-  if (!args.cache.empty() && options->cache_dir.empty()) {
-    return fail(args, cli, Status(Code::kNotTuned, "--cache: there is nothing to export"));
-  }
-  const OpenedStore opened = open_noting(*options, cli);
-  const auto records = opened.store->list();
+  const auto opened = open_to_look(args, cli);
+  if (!opened.ok()) return fail(args, cli, opened.status());
+  const auto records = opened->store->list();
   if (!records.ok()) return fail(args, cli, records.status());
+  if (records->empty() && opened->store->location() == "memory") {
+    return fail(args, cli, Status(Code::kNotTuned, "there is nothing to export"));
+  }
   const std::string text = export_winners(*records);
   const std::string& file = args.files.front();
   if (file == "-") {
@@ -103,7 +150,7 @@ int run_export(const CliArgs& args, Cli& cli) {
     if (const Status status = write_file(file, text); !status.ok()) return fail(args, cli, status);
     if (args.json) print_json(cli.out, {{"exported", records->size()}, {"file", file}});
   }
-  cli.err << records->size() << " winners exported from " << opened.store->location() << '\n';
+  cli.err << records->size() << " winners exported from " << opened->store->location() << '\n';
   return kExitDone;
 }
 
@@ -115,17 +162,14 @@ int run_import(const CliArgs& args, Cli& cli) {
   const OpenedStore opened = open_noting(*options, cli);
   const Status keeps = args.dry_run ? Status() : check_keeps(*options, *opened.store);
   if (!keeps.ok()) return fail(args, cli, keeps);
-  std::size_t taken = 0;
+  const auto taken_records = join(args.dry_run, winners->records, *opened.store, cli);
+  if (!taken_records.ok()) return fail(args, cli, taken_records.status());
+  const std::size_t taken = taken_records->size();
   Json changes = Json::array();
-  for (const WinnerRecord& record : winners->records) {
-    const auto took =
-        args.dry_run ? would_take(*opened.store, record) : opened.store->merge(record);
-    if (!took.ok()) return fail(args, cli, took.status());
-    if (!*took) continue;
-    ++taken;
-    changes.push_back({{"device_class", record.device_class},
-                       {"problem", to_string(record.problem)},
-                       {"config", to_string(record.config)}});
+  for (const WinnerRecord* record : *taken_records) {
+    changes.push_back({{"device_class", record->device_class},
+                       {"problem", to_string(record->problem)},
+                       {"config", to_string(record->config)}});
   }
   const std::size_t unchanged = winners->records.size() - taken;
   for (const std::string& refused : winners->refused)

@@ -53,10 +53,9 @@ Result<DeviceFacts> facts_of(const CliArgs& args) {
 }  // namespace
 
 int run_list(const CliArgs& args, Cli& cli) {
-  const auto options = options_to_look(args, cli);
-  if (!options.ok()) return fail(args, cli, options.status());
-  const OpenedStore opened = open_noting(*options, cli);
-  const auto records = opened.store->list();
+  const auto opened = open_to_look(args, cli);
+  if (!opened.ok()) return fail(args, cli, opened.status());
+  const auto records = opened->store->list();
   if (!records.ok()) return fail(args, cli, records.status());
   if (args.json) {
     Json winners = Json::array();
@@ -74,7 +73,7 @@ int run_list(const CliArgs& args, Cli& cli) {
                     to_string(record.config)});
   }
   if (rows.size() > 1) cli.out << table_text(rows);
-  cli.err << records->size() << " winners in " << opened.store->location() << '\n';
+  cli.err << records->size() << " winners in " << opened->store->location() << '\n';
   return kExitDone;
 }
 

@@ -88,11 +88,10 @@ std::string misses_table(const std::vector<MissRow>& rows) {
 }  // namespace
 
 int run_misses(const CliArgs& args, Cli& cli) {
-  const auto options = options_to_look(args, cli);
-  if (!options.ok()) return fail(args, cli, options.status());
-  const OpenedStore opened = open_noting(*options, cli);
+  const auto opened = open_to_look(args, cli);
+  if (!opened.ok()) return fail(args, cli, opened.status());
   std::size_t tuned = 0;
-  const auto rows = missed(args, *opened.store, tuned);
+  const auto rows = missed(args, *opened->store, tuned);
   if (!rows.ok()) return fail(args, cli, rows.status());
   if (args.json) {
     print_json(cli.out, Json::object({{"misses", misses_json(*rows)}, {"tuned_since", tuned}}));
@@ -101,7 +100,7 @@ int run_misses(const CliArgs& args, Cli& cli) {
   } else if (!rows->empty()) {
     cli.out << misses_table(*rows);
   }
-  cli.err << rows->size() << " missed problems in " << opened.store->location();
+  cli.err << rows->size() << " missed problems in " << opened->store->location();
   if (tuned > 0) cli.err << (args.all ? ", of which tuned since: " : "; tuned since: ") << tuned;
   cli.err << '\n';
   return kExitDone;

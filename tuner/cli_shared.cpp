@@ -173,6 +173,15 @@ OpenedStore open_noting(const RuntimeOptions& options, Cli& cli) {
   return opened;
 }
 
+Result<OpenedStore> open_to_look(const CliArgs& args, Cli& cli) {
+  auto options = options_to_look(args, cli);
+  if (!options.ok()) return options.status();
+  options->read_only = true;
+  OpenedStore opened = open_noting(*options, cli);
+  if (options->cache_dir.empty() || opened.store->location() != "memory") return opened;
+  return Status(Code::kCacheBusy, "the winners in '" + options->cache_dir + "' cannot be read");
+}
+
 Result<Session> open_compiling_session(const RuntimeOptions& options) {
   auto session = open_session(options);
   if (!session.ok() || !session->device->facts().compiler.empty()) return session;

@@ -293,23 +293,35 @@ class Grammar {
   Command command_ = nullptr;
 };
 
+int run_line(const std::vector<std::string>& args, Cli& cli) {
+  Grammar grammar;
+  try {
+    grammar.app().parse(std::vector<std::string>(args.rbegin(), args.rend()));  // last first
+  } catch (const CLI::ExtrasError& error) {
+    // CLI11 would tell the command's name as one argument more, and the last first.
+    if (args.front().front() != '-') return grammar.app().exit(error, cli.out, cli.err), kExitUsage;
+    cli.err << "tune: '" << args.front() << "' stands before the command; options go behind it\n";
+    return kExitUsage;
+  } catch (const CLI::ParseError& error) {
+    return grammar.app().exit(error, cli.out, cli.err) == 0 ? kExitDone : kExitUsage;
+  }
+  if (!grammar.has_command()) {
+    cli.err << "A command is required\n" << grammar.app().help();
+    return kExitUsage;
+  }
+  return grammar.run(cli);
+}
+
 }  // namespace
 
 int tune_cli(const std::vector<std::string>& args, std::ostream& out, std::ostream& err,
              const std::function<bool()>& stop, const std::string& program) {
-  Grammar grammar;
-  try {
-    grammar.app().parse(std::vector<std::string>(args.rbegin(), args.rend()));  // last first
-  } catch (const CLI::ParseError& error) {
-    return grammar.app().exit(error, out, err) == 0 ? kExitDone : kExitUsage;
-  }
-  if (!grammar.has_command()) {
-    err << "A command is required\n" << grammar.app().help();
-    return kExitUsage;
-  }
   const bool terminal = &err == &std::cerr && isatty(STDERR_FILENO) != 0;
   Cli cli{out, err, stop, terminal, program};
-  return grammar.run(cli);
+  const int status = run_line(args, cli);
+  if (out.flush()) return status;
+  err << "tune: the output cannot be written\n";
+  return status == kExitDone ? kExitSomeFailed : status;
 }
 
 }  // namespace rowsmith
