@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -58,7 +59,12 @@ class FiberDevice final : public HostDevice {
         compiler_options_(host_compiler_options(options.cxx_options)),
         facts_(host_facts(compiler_)),
         memory_(std::make_shared<HostMemory>(options.poison)),
-        executor_(std::min(facts_.sm_count - 1, kMaxHelpers)) {}
+        executor_(std::make_unique<HostExecutor>(std::min(facts_.sm_count - 1, kMaxHelpers))) {}
+  ~FiberDevice() override {
+    // The helpers of a process that this one was forked from are not here to be ended or waited
+    // for.
+    if (getpid() != owner_) static_cast<void>(executor_.release());
+  }
 
   const DeviceFacts& facts() const override { return facts_; }
   std::string binary_key() const override;
@@ -104,7 +110,8 @@ class FiberDevice final : public HostDevice {
   const std::vector<std::string> compiler_options_;
   const DeviceFacts facts_;
   const std::shared_ptr<HostMemory> memory_;  // shared with the buffers, which may outlive us
-  HostExecutor executor_;
+  const pid_t owner_ = getpid();
+  std::unique_ptr<HostExecutor> executor_;
 };
 
 std::string FiberDevice::binary_key() const {
@@ -178,7 +185,7 @@ Status FiberDevice::run(const LaunchCall& call) {
   launch.schedule = options_.schedule;
   launch.seed = options_.seed;
   launch.poison = options_.poison;
-  const std::optional<HostFailure> failure = executor_.run(launch);
+  const std::optional<HostFailure> failure = executor_->run(launch);
   const std::string written = memory_->check();
   if (!failure && written.empty()) return {};
   std::string why = failure ? failure->text : "write " + written;

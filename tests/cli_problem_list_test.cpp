@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -119,6 +121,23 @@ TEST(ProblemListFile, BrokenJsonLinesAreNumbered) {
                                              "7: dtype is missing",
                                              "8: not a JSON object"};
   EXPECT_EQ(broken_in(text), expected);
+}
+
+TEST(ProblemListFile, OfMoreProblemsThanACommandTakesIsRefusedUnlessAShardTakesFewer) {
+  const std::string file = ::testing::TempDir() + "rowsmith-long-list.csv";
+  {
+    std::ofstream out(file);
+    out << "S,H,dtype\n";
+    for (std::size_t i = 1; i <= kMostProblems + 1; ++i) out << i << ",257,f16\n";
+  }
+  CliArgs args;
+  args.from = file;
+  const Status whole = requested_problems(args).status();
+  EXPECT_NE(whole.message().find("names 100001 problems; at most 100000"), std::string::npos)
+      << whole.to_string();
+  args.shard = {2, 2};
+  EXPECT_EQ(requested_problems(args).value().problems.size(), 50000u);
+  std::remove(file.c_str());
 }
 
 TEST(ProblemListFile, AHeaderWithoutTheColumnsRefusesTheFile) {

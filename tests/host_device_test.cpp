@@ -4,6 +4,7 @@
 #include "tests/support/host_kernel.h"
 
 #include <fenv.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -289,6 +290,26 @@ TEST(HostDevice, ServesManyCallersAtOnce) {
   for (int& count : good) callers.emplace_back(serve, &count);
   for (std::thread& caller : callers) caller.join();
   EXPECT_THAT(good, ::testing::Each(20));
+}
+
+TEST(HostDevice, ServesAForkedChildAndCanBeDestroyedThere) {
+  Loaded loaded = load(kIndexBody);
+  const auto serve = [&] {
+    const Buffer out = loaded.device->allocate(500 * 64 * 8).value();
+    return loaded.run({nullptr, out.data(), 0}, shape_of(500, 64)).ok() &&
+           values_of<std::int64_t>(out).back() == 500 * 1000000 + 499 * 100 + 63;
+  };
+  ASSERT_TRUE(serve()) << "with the helpers of this process";
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);  // in place of waiting for the parent's threads for ever
+    const bool served = serve();
+    loaded = Loaded();
+    _exit(served ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(HostDevice, ReplaysARecordedSequence) {

@@ -99,6 +99,9 @@ inline constexpr std::int64_t kMaxCols = std::numeric_limits<std::int32_t>::max(
 inline constexpr const char* kDtypeChoices =
     "f64, f32, f16, bf16, f8e4m3, f8e5m2, or a pair in:out";
 
+// Of one command.
+inline constexpr std::size_t kMostProblems = 100'000;
+
 // The contiguous problem. Invalid argument where a matrix passes 2^63 bytes.
 Result<Problem> sized_problem(DType in, DType out, std::int64_t rows, std::int64_t cols);
 // Every dtype x H x S, contiguous. Invalid argument where a matrix passes 2^63 bytes.

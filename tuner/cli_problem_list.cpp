@@ -235,6 +235,11 @@ Result<ProblemList> requested_problems(const CliArgs& args) {
     list.problems = std::move(*problems);
   }
   list.problems = share_of(list.problems, args.shard);
+  if (list.problems.size() > kMostProblems) {
+    return broken("--from: " + args.from + " names " + std::to_string(list.problems.size()) +
+                  " problems; at most " + std::to_string(kMostProblems) +
+                  " at a time (--shard splits a list)");
+  }
   return list;
 }
 

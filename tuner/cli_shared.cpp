@@ -105,15 +105,14 @@ Result<Problem> sized_problem(DType in, DType out, std::int64_t rows, std::int64
 }
 
 Result<std::vector<Problem>> problems_of(const CliArgs& args) {
-  constexpr std::size_t kMost = 100'000;
   std::vector<Problem> problems;
   const double count = static_cast<double>(args.dtypes.size()) *
                        static_cast<double>(args.cols.size()) *
                        static_cast<double>(args.rows.size());
-  if (count > static_cast<double>(kMost)) {
-    return Status(
-        Code::kInvalidArgument,
-        fmt::format("-S, -H and -d name {:.0f} problems; at most {} at a time", count, kMost));
+  if (count > static_cast<double>(kMostProblems)) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("-S, -H and -d name {:.0f} problems; at most {} at a time", count,
+                              kMostProblems));
   }
   for (const auto& [in, out] : args.dtypes) {
     for (const std::int64_t cols : args.cols) {

@@ -70,7 +70,8 @@ rowsmith_status rowsmith_run(rowsmith_runtime* runtime, const rowsmith_call* cal
 /* Load or tune ahead what the call would need; launches nothing on its buffers. Here and in
  * explain, src and dst may both be NULL: then freshly allocated ones are meant. */
 rowsmith_status rowsmith_prepare(rowsmith_runtime* runtime, const rowsmith_call* call);
-/* Writes "<source>\t<config>\n<reason>\n..." as text, cut to size - 1 bytes and terminated. */
+/* Writes "<source>\t<config>\n<reason>\n..." as text, cut to size - 1 bytes and terminated.
+ * Invalid argument also for rows = 0 or cols = 0, which nothing serves. */
 rowsmith_status rowsmith_explain(rowsmith_runtime* runtime, const rowsmith_call* call, char* text,
                                  size_t size);
 

@@ -89,6 +89,7 @@ struct Stats {
 };
 
 // Thread-safe. Calls are asynchronous on their stream. Destroy it only after its launches are done.
+// In a forked child calls on a GPU answer no device, as CUDA ends there; the host device serves.
 class Runtime {
  public:
   // No device, invalid argument. A cache that cannot be used is logged, never an error.
@@ -108,7 +109,8 @@ class Runtime {
   // compile nor read a file. Answers the first failure after trying them all.
   virtual Status prepare(const std::vector<Problem>& problems) = 0;
 
-  // What would serve the problem now, and why. Tunes nothing, loads nothing.
+  // What would serve the problem now, and why. Tunes nothing, loads nothing. Invalid argument also
+  // for rows = 0 or cols = 0, which nothing serves.
   virtual Result<Explanation> explain(const Problem& problem) = 0;
 
   virtual Stats stats() const = 0;
