@@ -159,9 +159,10 @@ int run_compile(const CliArgs& args, Cli& cli) {
     for (const int arch : args.archs) json["arch"].push_back(arch_name(arch));
     print_json(cli.out, json);
   }
-  cli.err << jobs->size() << " kernels of " << list->problems.size()
-          << " problems: " << counts.compiled << " compiled, " << counts.kept << " kept, "
-          << counts.failures.size() << " failed, in " << store.directory << '\n';
+  cli.err << jobs->size() << " kernels for " << list->problems.size()
+          << (list->problems.size() == 1 ? " problem: " : " problems: ") << counts.compiled
+          << " compiled, " << counts.kept << " kept, " << counts.failures.size() << " failed, in "
+          << store.directory << '\n';
   const bool all_done = counts.compiled + counts.kept == jobs->size() && list->broken.empty();
   return all_done ? kExitDone : kExitSomeFailed;
 }

@@ -100,6 +100,10 @@ bool ProblemTuner::prepare() {
   });
   lock_.emplace(settings_.lock_directory, facts_.uuid, settings_.lock_wait_s,
                 [this] { return time_is_up(); });
+  if (lock_->contended()) {
+    log().warn("{}: waited in vain for another process that tunes on this device; times may mix",
+               to_string(problem));
+  }
   Result<Arena> arena = Arena::make(*session_.device, problem, plan_.arena);
   if (!arena.ok()) return !end_with(State::kFailed, arena.status());
   arena_ = std::move(*arena);

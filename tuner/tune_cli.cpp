@@ -198,10 +198,10 @@ class Grammar {
         softmax, "--shard", "Only the i-th of n shares of the problems", "I/N",
         [this](const std::string& text) { args_.shard = checked("--shard", parse_shard(text)); });
     add_device(softmax, "0, 1, .., GPU-<uuid>, all, host");
-    add_text(softmax, "--effort", "quick, standard or thorough", "WORD",
+    add_text(softmax, "--effort", "quick, standard (default) or thorough", "WORD",
              [this](const std::string& text) { args_.effort = effort_of(text); });
-    add_text(softmax, "--budget", "Time for all problems together: 500ms, 30s, 5m", "TIME",
-             [this](const std::string& text) {
+    add_text(softmax, "--budget", "Time for all problems together: 500ms, 30s, 5m (default: none)",
+             "TIME", [this](const std::string& text) {
                args_.budget_s = checked("--budget", parse_duration_s(text));
              });
     softmax->add_flag("--retune", args_.retune, "Also problems that have a winner");
