@@ -86,6 +86,25 @@ TEST_F(CliHost, WhyNamesTheRungAndTheConfig) {
   EXPECT_FALSE(report_["reasons"].empty());
 }
 
+TEST_F(CliHost, WhyAndSpaceTakeALayout) {
+  const std::string odd = "src=2,dst=4,co=1";
+  const std::string list = path("list.jsonl");
+  std::ofstream(list) << R"({"S": 4, "H": 64, "dtype": "f16", "layout": ")" << odd << "\"}\n";
+  ASSERT_EQ(tune("softmax --device host --effort quick --from " + list), kExitDone);
+  const std::string problem = " --device host -S 4 -H 64 -d f16";
+  ASSERT_EQ(tune("why" + problem + " --layout " + odd), kExitDone);
+  EXPECT_EQ(report_["source"], "exact");
+  ASSERT_EQ(tune("why" + problem), kExitDone);
+  EXPECT_EQ(report_["source"], "default");
+  const auto has_whole_packs = [this] {
+    return report_["configs"].dump().find("pack=8,start=aligned") != std::string::npos;
+  };
+  ASSERT_EQ(tune("space" + problem), kExitDone);
+  EXPECT_TRUE(has_whole_packs());
+  ASSERT_EQ(tune("space" + problem + " --layout " + odd), kExitDone);
+  EXPECT_FALSE(has_whole_packs());
+}
+
 TEST_F(CliHost, UnsupportedDtypeFailsAloneAndExitsOne) {
   ASSERT_EQ(tune("softmax --device host -S 2 -H 33 -d f64:f16,f16 --effort quick"),
             kExitSomeFailed);

@@ -97,7 +97,7 @@ TEST(ProblemListFile, BrokenLinesAreNumberedAndCostThemselvesOnly) {
       "7: S: '-4' is outside 1 to 9223372036854775807",
       "8: H: '2147483648' is outside 1 to 2147483647",
       "9: H is missing",
-      "10: layout: 'sideways' is not a layout such as src=2,dst=2,co=32",
+      "10: layout: 'sideways' is not a layout such as src=4,dst=4,co=1",
       "11: softmax f16 4 x 257 (src=32,dst=32,co=32): no base address and pitch have this layout",
       "12: S = 4611686018427387904, H = 8: a matrix of 2^63 bytes or more",
       "13: a quote is not closed",

@@ -96,6 +96,8 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{"space -S 1 -H 8 -d f32 --arch sm_80,sm_90", "space takes one architecture"},
         Misuse{"--cache x list", "'--cache' stands before the command"},
         Misuse{"why -S 1,2 -H 8 -d f32", "-S, -H and -d name 2"},
+        Misuse{"why -S 1 -H 8 -d f32 --layout src=4", "--layout: 'src=4' is not a layout such as"},
+        Misuse{"space -S 1 -H 8 -d f32 --arch sm_90 --layout src=2,dst=4,co=1", "layout"},
         Misuse{"prune --max-size 1GB", "--max-size: '1GB' is not a size such as"},
         Misuse{"misses --format xml", "--format: 'xml' is not table or csv"},
         Misuse{"bench -S 1", "--cols is required, or --from"},

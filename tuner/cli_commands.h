@@ -30,7 +30,8 @@ struct CliArgs {
   std::string device;  // "" = as the environment says
   std::vector<std::int64_t> rows, cols;
   std::vector<std::pair<DType, DType>> dtypes;
-  std::string from;  // a file of problems in place of these; "" = none
+  std::optional<Layout> layout;  // of a single problem; none = contiguous, separate buffers
+  std::string from;              // a file of problems in place of these; "" = none
   Shard shard;
   Effort effort = Effort::kStandard;
   double budget_s = 0;
@@ -104,9 +105,13 @@ inline constexpr std::size_t kMostProblems = 100'000;
 
 // The contiguous problem. Invalid argument where a matrix passes 2^63 bytes.
 Result<Problem> sized_problem(DType in, DType out, std::int64_t rows, std::int64_t cols);
+// A layout as list prints it. Invalid argument.
+Result<Layout> checked_layout(const std::string& text);
+// The problem in that layout. Invalid argument where no such matrix can have it.
+Result<Problem> laid_out(Problem problem, const Layout& layout);
 // Every dtype x H x S, contiguous. Invalid argument where a matrix passes 2^63 bytes.
 Result<std::vector<Problem>> problems_of(const CliArgs& args);
-// The one problem of commands that take one.
+// The one problem of commands that take one, in --layout.
 Result<Problem> single_problem(const CliArgs& args);
 // "sm_90".
 std::string arch_name(int capability);

@@ -124,17 +124,11 @@ Result<Problem> problem_of(const FieldTexts& texts) {
   if (!cols.ok()) return cols.status().with_context("H");
   const auto dtypes = parse_dtypes(*texts[2]);
   if (!dtypes) return broken("dtype: '" + *texts[2] + "' is not one of " + kDtypeChoices);
-  auto problem = sized_problem(dtypes->first, dtypes->second, *rows, *cols);
+  const auto problem = sized_problem(dtypes->first, dtypes->second, *rows, *cols);
   if (!problem.ok() || !texts[3] || texts[3]->empty()) return problem;
-  const auto layout = parse_layout(*texts[3]);
-  if (!layout) {
-    return broken("layout: '" + *texts[3] + "' is not a layout such as " +
-                  to_string(problem->layout));
-  }
-  if (problem->layout == *layout) return problem;
-  problem->layout = *layout;
-  if (const auto placed = place(*problem); !placed.ok()) return placed.status();
-  return problem;
+  const auto layout = checked_layout(*texts[3]);
+  if (!layout.ok()) return layout.status().with_context("layout");
+  return laid_out(*problem, *layout);
 }
 
 // Reads line by line; the first one with content decides the form.

@@ -7,6 +7,7 @@
 #include "runtime/devices.h"
 #include "runtime/nvrtc.h"
 #include "tuner/cli_commands.h"
+#include "tuner/placement.h"
 #include "tuner/tune_cli.h"
 
 #include <rowsmith/text.h>
@@ -104,6 +105,20 @@ Result<Problem> sized_problem(DType in, DType out, std::int64_t rows, std::int64
   return contiguous_problem(in, out, rows, cols);
 }
 
+Result<Layout> checked_layout(const std::string& text) {
+  if (const auto layout = parse_layout(text)) return *layout;
+  return Status(Code::kInvalidArgument, "'" + text + "' is not a layout such as src=4,dst=4,co=1");
+}
+
+Result<Problem> laid_out(Problem problem, const Layout& layout) {
+  if (problem.layout == layout) return problem;
+  problem.layout = layout;
+  if (const auto placed = place(problem); !placed.ok()) {
+    return Status(Code::kInvalidArgument, placed.status().message());
+  }
+  return problem;
+}
+
 Result<std::vector<Problem>> problems_of(const CliArgs& args) {
   std::vector<Problem> problems;
   const double count = static_cast<double>(args.dtypes.size()) *
@@ -133,7 +148,7 @@ Result<Problem> single_problem(const CliArgs& args) {
     return Status(Code::kInvalidArgument, "this command takes one problem; -S, -H and -d name " +
                                               std::to_string(problems->size()));
   }
-  return problems->front();
+  return args.layout ? laid_out(problems->front(), *args.layout) : problems->front();
 }
 
 std::string arch_name(int capability) {

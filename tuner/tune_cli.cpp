@@ -161,6 +161,11 @@ class Grammar {
 
   void add_problem(CLI::App* sub) {
     for (CLI::Option* option : add_shape(sub)) option->required();
+    add_text(sub, "--layout",
+             "As list prints it: src=4,dst=4,co=1 (default: of new, contiguous buffers)", "TEXT",
+             [this](const std::string& text) {
+               args_.layout = checked("--layout", checked_layout(text));
+             });
   }
 
   // By -S, -H and -d or by a file, never by both.
