@@ -26,7 +26,10 @@ class LayeredStore final : public WinnerStore {
     Status failure;
     for (WinnerStore* layer : reads_) {
       auto found = layer->find(device_class, problem);
-      if (found.ok() && found->has_value()) return found;
+      if (found.ok() && found->has_value()) {
+        (*found)->site = site_of(*layer);
+        return found;
+      }
       if (!found.ok() && failure.ok()) failure = found.status();
     }
     if (!failure.ok()) return failure;
@@ -141,6 +144,11 @@ class LayeredStore final : public WinnerStore {
   std::string location() const override { return layers_.own->location(); }
 
  private:
+  std::string site_of(const WinnerStore& layer) const {
+    const bool own = &layer == overlay_.get() || &layer == layers_.own.get();
+    return own ? std::string() : layer.location();
+  }
+
   // `body` on the own layer, and on memory where that cannot take it. Cache damaged means that the
   // own layer has begun anew and taken it.
   template <typename Body>
@@ -172,6 +180,7 @@ class LayeredStore final : public WinnerStore {
       auto records = list(*layer);
       if (!records.ok()) return records;
       for (WinnerRecord& record : *records) {
+        record.site = site_of(*layer);
         nearest.try_emplace(key_of(record), std::move(record));
       }
     }

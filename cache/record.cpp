@@ -91,6 +91,7 @@ WinnerRecord normalised(const WinnerRecord& record) {
   WinnerRecord result = record;
   auto evidence = evidence_from_json(evidence_to_json(record.evidence));
   if (evidence.ok()) result.evidence = std::move(*evidence);
+  result.site.clear();
   return result;
 }
 

@@ -32,6 +32,7 @@ std::string evidence_text(const WinnerRecord& winner) {
   if (evidence.floor_ns > 0) text += ", floor " + duration_to_string(evidence.floor_ns);
   if (!evidence.verdict.empty()) text += ", verdict " + evidence.verdict;
   if (!evidence.device_name.empty()) text += ", on " + evidence.device_name;
+  if (!winner.site.empty()) text += ", from " + winner.site;
   return text;
 }
 

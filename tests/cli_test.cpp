@@ -105,6 +105,29 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{"import /no/such/file", "/no/such/file cannot be read: No such file"},
         Misuse{"list --cache /dev/null", "--cache: '/dev/null' is not a directory"}));
 
+TEST_F(Cli, WhereThereIsNoCacheThatIsSaidAndNoPlaceIsNamed) {
+  for (const std::string command : {"list", "misses"}) {
+    EXPECT_EQ(tune(command + " --cache " + path("none")), kExitDone);
+    EXPECT_NE(err_.find("there is no "), std::string::npos) << err_;
+    EXPECT_EQ(err_.find("memory"), std::string::npos) << err_;
+    EXPECT_FALSE(std::filesystem::exists(path("none")));
+  }
+}
+
+TEST_F(Cli, ListNamesTheSiteThatAWinnerIsFrom) {
+  store_winner("own", 4, 1);
+  store_winner("site", 8, 1);
+  ASSERT_EQ(tune("list --cache " + path("own")), kExitDone);
+  EXPECT_EQ(out_.find("site"), std::string::npos);
+  setenv("ROWSMITH_SITE_CACHE", path("site").c_str(), 1);
+  EXPECT_EQ(tune("list --cache " + path("own")), kExitDone);
+  EXPECT_NE(out_.find(path("site/winners.db")), std::string::npos) << out_;
+  EXPECT_EQ(tune("list --json --cache " + path("own")), kExitDone);
+  unsetenv("ROWSMITH_SITE_CACHE");
+  EXPECT_EQ(json()["winners"][0]["site"], nullptr);
+  EXPECT_EQ(json()["winners"][1]["site"], path("site/winners.db"));
+}
+
 TEST_F(Cli, AnEmptyCacheNameIsRefused) {
   std::ostringstream out, err;
   EXPECT_EQ(tune_cli({"list", "--cache", ""}, out, err, nullptr, ""), kExitUsage);

@@ -290,6 +290,14 @@ TEST_F(SiteLayers, AreAskedFromNearToFarAfterTheUsersOwn) {
   EXPECT_EQ(median_in(*opened.store, a), 1);
   EXPECT_EQ(median_in(*opened.store, b), 12);
   EXPECT_EQ(median_in(*opened.store, c), 23);
+  EXPECT_EQ((*opened.store->find(kDeviceA, a))->site, "");
+  EXPECT_EQ((*opened.store->find(kDeviceA, c))->site, options_.site[1] + "/winners.db");
+  std::vector<std::string> sites;
+  const auto all = opened.store->list();
+  for (const WinnerRecord& record : *all) sites.push_back(record.site);
+  const std::vector<std::string> files = {"", options_.site[0] + "/winners.db",
+                                          options_.site[1] + "/winners.db"};
+  EXPECT_EQ(sites, files);
 }
 
 TEST_F(SiteLayers, AreNeverWritten) {

@@ -125,6 +125,8 @@ OpenedStore open_noting(const RuntimeOptions& options, Cli& cli);
 // As it stands: nothing is made, mended or set aside. Where there is no cache it is empty, which is
 // said. Cache busy where one is there and cannot be read.
 Result<OpenedStore> open_to_look(const CliArgs& args, Cli& cli);
+// " in <file>"; empty where the user has no file of their own.
+std::string place_of(const WinnerStore& store);
 
 // A session to tune or time on. No device also where it has no compiler at all: nothing could run.
 Result<Session> open_compiling_session(const RuntimeOptions& options);

@@ -12,6 +12,7 @@
 #include <rowsmith/text.h>
 #include <rowsmith/winner_store.h>
 
+#include <algorithm>
 #include <ostream>
 
 namespace rowsmith {
@@ -27,6 +28,7 @@ Json winner_json(const WinnerRecord& record) {
                {"family_digest", record.family_digest}};
   json.update(Json::parse(evidence_to_json(record.evidence)));
   const std::string dirty = why_dirty(record.evidence);
+  json["site"] = record.site.empty() ? Json(nullptr) : Json(record.site);
   json["dirty"] = dirty.empty() ? Json(nullptr) : Json(dirty);
   return json;
 }
@@ -63,17 +65,22 @@ int run_list(const CliArgs& args, Cli& cli) {
     print_json(cli.out, Json::object({{"winners", winners}}));
     return kExitDone;
   }
+  const bool has_site =
+      std::any_of(records->begin(), records->end(),
+                  [](const WinnerRecord& record) { return !record.site.empty(); });
   std::vector<std::vector<std::string>> rows = {
       {"dtype", "S", "H", "device class", "layout", "time", "verdict", "config"}};
+  if (has_site) rows.front().push_back("site");
   for (const WinnerRecord& record : *records) {
     rows.push_back({dtypes_to_string(record.problem.in, record.problem.out),
                     std::to_string(record.problem.rows), std::to_string(record.problem.cols),
                     record.device_class, to_string(record.problem.layout),
                     duration_to_string(record.evidence.median_ns), verdict_text(record.evidence),
                     to_string(record.config)});
+    if (has_site) rows.back().push_back(record.site);
   }
   if (rows.size() > 1) cli.out << table_text(rows);
-  cli.err << records->size() << " winners in " << opened->store->location() << '\n';
+  cli.err << records->size() << " winners" << place_of(*opened->store) << '\n';
   return kExitDone;
 }
 

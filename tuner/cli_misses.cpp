@@ -100,7 +100,7 @@ int run_misses(const CliArgs& args, Cli& cli) {
   } else if (!rows->empty()) {
     cli.out << misses_table(*rows);
   }
-  cli.err << rows->size() << " missed problems in " << opened->store->location();
+  cli.err << rows->size() << " missed problems" << place_of(*opened->store);
   if (tuned > 0) cli.err << (args.all ? ", of which tuned since: " : "; tuned since: ") << tuned;
   cli.err << '\n';
   return kExitDone;

@@ -196,6 +196,10 @@ Result<OpenedStore> open_to_look(const CliArgs& args, Cli& cli) {
   return Status(Code::kCacheBusy, "the winners in '" + options->cache_dir + "' cannot be read");
 }
 
+std::string place_of(const WinnerStore& store) {
+  return store.location() == "memory" ? "" : " in " + store.location();
+}
+
 Result<Session> open_compiling_session(const RuntimeOptions& options) {
   auto session = open_session(options);
   if (!session.ok() || !session->device->facts().compiler.empty()) return session;

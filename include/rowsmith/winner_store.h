@@ -68,6 +68,8 @@ struct WinnerRecord {
   Config config;
   std::string family_digest;  // of the family that gave the config: a changed family drops its rows
   Evidence evidence;
+  std::string
+      site;  // the site's file that a store found it in; "" = the user's own; not kept by puts
 };
 
 // A candidate that failed: kept apart from times, so that no magic number stands for a failure.
