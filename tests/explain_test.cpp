@@ -40,6 +40,8 @@ SearchEvent cut_unscreened() {
 struct Line {
   SearchEvent event;
   const char* text;
+
+  friend void PrintTo(const Line& line, std::ostream* out) { *out << line.text; }
 };
 class ExplainLine : public ::testing::TestWithParam<Line> {};
 

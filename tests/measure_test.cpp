@@ -198,6 +198,11 @@ TEST_F(MeasureTest, FillsEverySlotWithNormalNoise) {
 struct Placed {
   std::int64_t src_offset, dst_offset, src_pad, dst_pad;
   bool in_place;
+
+  friend void PrintTo(const Placed& placed, std::ostream* out) {
+    *out << placed.src_offset << " + " << placed.src_pad << " to " << placed.dst_offset << " + "
+         << placed.dst_pad << (placed.in_place ? " in place" : "");
+  }
 };
 class PlacementTest : public ::testing::TestWithParam<Placed> {};
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/reference.h"
 
+#include "tests/support/print.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -14,6 +14,10 @@ namespace rowsmith {
 namespace {
 
 enum class Kind { kMemory, kSqliteWal, kSqliteRollback, kOpened };
+void PrintTo(Kind kind, std::ostream* out) {
+  constexpr const char* kNames[] = {"Memory", "SqliteWal", "SqliteRollback", "Opened"};
+  *out << kNames[static_cast<int>(kind)];
+}
 
 class StoreContract : public testing::TestWithParam<Kind> {
  protected:
@@ -367,14 +371,7 @@ TEST_P(StoreContract, ServesManyThreads) {
 INSTANTIATE_TEST_SUITE_P(Stores, StoreContract,
                          testing::Values(Kind::kMemory, Kind::kSqliteWal, Kind::kSqliteRollback,
                                          Kind::kOpened),
-                         [](const auto& kind) -> std::string {
-                           switch (kind.param) {
-                             case Kind::kMemory: return "Memory";
-                             case Kind::kSqliteWal: return "SqliteWal";
-                             case Kind::kSqliteRollback: return "SqliteRollback";
-                             default: return "Opened";
-                           }
-                         });
+                         testing::PrintToStringParamName());
 
 TEST(MemoryStore, ForgetsTheRarestMissesPastItsBound) {
   const auto store = make_memory_store();

@@ -8,6 +8,8 @@
 #include "tuner/full_check.h"
 #include "tuner/special_rows.h"
 
+#include <rowsmith/text.h>
+
 #include <gtest/gtest.h>
 
 namespace rowsmith {
@@ -27,6 +29,8 @@ Problem in_layout(Problem problem, std::int64_t offset, std::int64_t pad, bool i
 struct Case {
   const char* name;
   Problem problem;
+
+  friend void PrintTo(const Case& it, std::ostream* out) { *out << to_string(it.problem); }
 };
 
 std::vector<Case> cases() {

@@ -6,6 +6,7 @@
 
 #include "kernel_templates/catalog.h"
 #include "runtime/device.h"
+#include "tests/support/print.h"
 #include "tuner/reference.h"
 #include "tuner/verify.h"
 
