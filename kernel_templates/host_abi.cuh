@@ -9,7 +9,7 @@
 namespace rowsmith_host {
 
 // Raised whenever a meaning changes that the sizes do not show. Part of the binary key.
-constexpr unsigned kAbiVersion = 4;
+constexpr unsigned kAbiVersion = 5;
 
 // A line of device text.
 struct Place {
@@ -39,7 +39,9 @@ struct Table {
   unsigned version, size;
   const Thread* (*self)();
   void (*sync)(Place place);
-  unsigned (*shfl_xor)(unsigned value, int mask, Place place);
+  // What the warp's lanes give, until the caller's next such call. All must give one mask and
+  // place.
+  const unsigned* (*warp_values)(unsigned value, int mask, Place place);
   void (*misaligned)(const void* address, int bytes, bool store, Place place);
   void (*cluster_arrive)(Place place);
   void (*cluster_wait)(Place place);

@@ -9,11 +9,21 @@
 
 namespace rs {
 
+#if ROWSMITH_WARP_REDUCTIONS
+// The greatest of the warp's values by one integer reduction: floats whose negatives have all bits
+// but the sign flipped are ordered as integers. Where there are NaNs one of them may be the
+// greatest.
+ROWSMITH_DEVICE float warp_max(float value) {
+  const auto ordered = [](int bits) { return bits ^ (bits >> 31 & 0x7fffffff); };
+  return as_f32(static_cast<u32>(ordered(warp_max(ordered(static_cast<int>(as_u32(value)))))));
+}
+#endif
+
 // Over groups of kLanes consecutive lanes (a power of two <= 32); every lane gets the result. A
 // butterfly adds in the same order in every lane, so all hold identical bits.
 template <int kLanes, class Acc>
 ROWSMITH_DEVICE Acc group_max(Acc value) {
-#if ROWSMITH_WARP_MAX
+#if ROWSMITH_WARP_REDUCTIONS
   if constexpr (kLanes == 32 && sizeof(Acc) == 4) return warp_max(value);
 #endif
   ROWSMITH_UNROLL

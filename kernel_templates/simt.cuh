@@ -7,6 +7,7 @@
 #pragma once
 
 #include "simt_host.cuh"
+#include "simt_host_numbers.cuh"
 
 #if !ROWSMITH_HOST
 
@@ -88,14 +89,9 @@ ROWSMITH_DEVICE u32 shfl_xor(u32 value, int mask) {
   return __shfl_xor_sync(0xffffffffu, value, mask);
 }
 #if __CUDA_ARCH__ >= 800
-#define ROWSMITH_WARP_MAX 1
-// The greatest of the warp's values by one integer reduction: floats whose negatives have all bits
-// but the sign flipped are ordered as integers. Where there are NaNs one of them may be the
-// greatest.
-ROWSMITH_DEVICE float warp_max(float value) {
-  const int bits = __float_as_int(value);
-  const int top = __reduce_max_sync(0xffffffffu, bits ^ (bits >> 31 & 0x7fffffff));
-  return __int_as_float(top ^ (top >> 31 & 0x7fffffff));
+#define ROWSMITH_WARP_REDUCTIONS 1
+ROWSMITH_DEVICE int warp_max(int value) {
+  return __reduce_max_sync(0xffffffffu, value);
 }
 #endif
 // The launch's dynamic shared memory, 16-byte aligned.

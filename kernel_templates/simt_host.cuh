@@ -76,17 +76,26 @@ ROWSMITH_DEVICE void sync(ROWSMITH_HERE) {
   host::table->sync({file, line});
 }
 ROWSMITH_DEVICE u32 shfl_xor(u32 value, int mask, ROWSMITH_HERE) {
-  return host::table->shfl_xor(value, mask, {file, line});
+  const u32* values = host::table->warp_values(value, mask, {file, line});
+  return values[(thread_index() ^ mask) % 32];
 }
 ROWSMITH_DEVICE float shfl_xor(float value, int mask, ROWSMITH_HERE) {
-  const u32 got = host::table->shfl_xor(__builtin_bit_cast(u32, value), mask, {file, line});
-  return __builtin_bit_cast(float, got);
+  const u32 bits = __builtin_bit_cast(u32, value);
+  return __builtin_bit_cast(float, shfl_xor(bits, mask, file, line));
 }
 ROWSMITH_DEVICE double shfl_xor(double value, int mask, ROWSMITH_HERE) {
   const u64 bits = __builtin_bit_cast(u64, value);
-  const u64 lo = host::table->shfl_xor(static_cast<u32>(bits), mask, {file, line});
-  const u64 hi = host::table->shfl_xor(static_cast<u32>(bits >> 32), mask, {file, line});
+  const u64 lo = shfl_xor(static_cast<u32>(bits), mask, file, line);
+  const u64 hi = shfl_xor(static_cast<u32>(bits >> 32), mask, file, line);
   return __builtin_bit_cast(double, hi << 32 | lo);
+}
+#define ROWSMITH_WARP_REDUCTIONS 1
+ROWSMITH_DEVICE int warp_max(int value, ROWSMITH_HERE) {
+  const u32* values = host::table->warp_values(static_cast<u32>(value), 0, {file, line});
+  for (int i = 0; i < 32; ++i) {
+    if (static_cast<int>(values[i]) > value) value = static_cast<int>(values[i]);
+  }
+  return value;
 }
 ROWSMITH_DEVICE char* shared_base() {
   return host::table->self()->shared;
@@ -236,154 +245,6 @@ ROWSMITH_DEVICE void store(void* p, Raw<kBytes> r, ROWSMITH_HERE) {
 }
 
 #undef ROWSMITH_HERE
-
-// ---- Arithmetic: one rounding each; -ffp-contract=off keeps the compiler from fusing ----
-
-ROWSMITH_DEVICE float as_f32(u32 bits) {
-  return __builtin_bit_cast(float, bits);
-}
-ROWSMITH_DEVICE u32 as_u32(float value) {
-  return __builtin_bit_cast(u32, value);
-}
-ROWSMITH_DEVICE float add(float a, float b) {
-  return a + b;
-}
-ROWSMITH_DEVICE float sub(float a, float b) {
-  return a - b;
-}
-ROWSMITH_DEVICE float mul(float a, float b) {
-  return a * b;
-}
-ROWSMITH_DEVICE float fma_rn(float a, float b, float c) {
-  return __builtin_fmaf(a, b, c);
-}
-ROWSMITH_DEVICE float div_rn(float a, float b) {
-  return a / b;
-}
-ROWSMITH_DEVICE float max_num(float a, float b) {
-  if (a != a) return b;
-  return a < b ? b : a;
-}
-ROWSMITH_DEVICE float max_num(float a, float b, float c) {
-  return max_num(max_num(a, b), c);
-}
-ROWSMITH_DEVICE float ex2(float x) {
-  const float y = __builtin_exp2f(x);
-  return y < 0x1p-126f ? 0.0f : y;
-}
-
-ROWSMITH_DEVICE double as_f64(u32 lo, u32 hi) {
-  return __builtin_bit_cast(double, static_cast<u64>(hi) << 32 | lo);
-}
-ROWSMITH_DEVICE u32 lo_word(double value) {
-  return static_cast<u32>(__builtin_bit_cast(u64, value));
-}
-ROWSMITH_DEVICE u32 hi_word(double value) {
-  return static_cast<u32>(__builtin_bit_cast(u64, value) >> 32);
-}
-ROWSMITH_DEVICE double add(double a, double b) {
-  return a + b;
-}
-ROWSMITH_DEVICE double sub(double a, double b) {
-  return a - b;
-}
-ROWSMITH_DEVICE double mul(double a, double b) {
-  return a * b;
-}
-ROWSMITH_DEVICE double div_rn(double a, double b) {
-  return a / b;
-}
-ROWSMITH_DEVICE double max_num(double a, double b) {
-  if (a != a) return b;
-  return a < b ? b : a;
-}
-ROWSMITH_DEVICE double max_num(double a, double b, double c) {
-  return max_num(max_num(a, b), c);
-}
-ROWSMITH_DEVICE double exp_f64(double x) {
-  return __builtin_exp(x);
-}
-
-ROWSMITH_DEVICE u32 hidden_zero() {
-  return 0;
-}
-
-// ---- Conversions: to nearest even; f16 keeps subnormals; any NaN becomes 0x7fff, as on CUDA ----
-
-ROWSMITH_DEVICE float to_f32(float value) {
-  return value;
-}
-ROWSMITH_DEVICE float to_f32(bf16 value) {
-  return as_f32(static_cast<u32>(value.bits) << 16);
-}
-ROWSMITH_DEVICE float to_f32(f16 value) {
-  const u32 sign = static_cast<u32>(value.bits & 0x8000u) << 16;
-  const u32 magnitude = static_cast<u32>(value.bits & 0x7fffu) << 13;
-  if (magnitude >= 0x1fu << 23) {  // infinity, NaN
-    return as_f32(sign | magnitude | 0xffu << 23);
-  }
-  // The half's exponent is off by 127 - 15; multiplying rights it, subnormals included.
-  return as_f32(sign | as_u32(mul(as_f32(magnitude), 0x1p112f)));
-}
-
-namespace host {
-
-inline f16 f16_from(float value) {
-  const u32 word = as_u32(value);
-  const u32 sign = word >> 16 & 0x8000u;
-  const u32 magnitude = word & 0x7fffffffu;
-  u32 half = 0;
-  if (magnitude > 0x7f800000u) {
-    return {0x7fffu};
-  } else if (magnitude >= 0x477ff000u) {  // 65520 and above round to infinity
-    half = 0x7c00u;
-  } else if (magnitude < 0x38800000u) {  // below 2^-14: one unit of the half is one of 0.5f
-    half = as_u32(add(as_f32(magnitude), 0.5f)) - as_u32(0.5f);
-  } else {
-    half = (magnitude - (112u << 23) + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
-  }
-  return {static_cast<u16>(sign | half)};
-}
-
-inline bf16 bf16_from(float value) {
-  const u32 word = as_u32(value);
-  if ((word & 0x7fffffffu) > 0x7f800000u) return {0x7fffu};
-  return {static_cast<u16>((word + 0x7fffu + (word >> 16 & 1u)) >> 16)};
-}
-
-}  // namespace host
-
-template <class T>
-T from_f32(float value);
-template <>
-ROWSMITH_DEVICE float from_f32<float>(float value) {
-  return value;
-}
-template <>
-ROWSMITH_DEVICE f16 from_f32<f16>(float value) {
-  return host::f16_from(value);
-}
-template <>
-ROWSMITH_DEVICE bf16 from_f32<bf16>(float value) {
-  return host::bf16_from(value);
-}
-
-template <class T>
-ROWSMITH_DEVICE u32 pack2(float lo, float hi) {
-  return static_cast<u32>(from_f32<T>(lo).bits) | static_cast<u32>(from_f32<T>(hi).bits) << 16;
-}
-template <class T>
-ROWSMITH_DEVICE float lo_f32(u32 word) {
-  return to_f32(T{static_cast<u16>(word & 0xffffu)});
-}
-template <class T>
-ROWSMITH_DEVICE float hi_f32(u32 word) {
-  return to_f32(T{static_cast<u16>(word >> 16)});
-}
-template <class T>
-ROWSMITH_DEVICE u32 max2(u32 a, u32 b) {
-  return pack2<T>(max_num(lo_f32<T>(a), lo_f32<T>(b)), max_num(hi_f32<T>(a), hi_f32<T>(b)));
-}
 
 }  // namespace rs
 

@@ -158,7 +158,7 @@ void HostScheduler::sync(Place place) {
   scheduler.run_next();
 }
 
-unsigned HostScheduler::shfl_xor(unsigned value, int mask, Place place) {
+const unsigned* HostScheduler::warp_values(unsigned value, int mask, Place place) {
   HostScheduler& scheduler = *running;
   Fiber* const fiber = scheduler.current_;
   const int lane = fiber->index % kWarp;
@@ -172,7 +172,7 @@ unsigned HostScheduler::shfl_xor(unsigned value, int mask, Place place) {
     scheduler.release(fiber - lane, kWarp);
   }
   scheduler.run_next();
-  return values[(lane ^ mask) % kWarp];
+  return values;
 }
 
 void HostScheduler::misaligned(const void* address, int bytes, bool store, Place place) {
@@ -308,7 +308,7 @@ void HostScheduler::meet(Meeting& meeting, State kind, int mask, Place place) {
     meeting.mask = mask;
     meeting.place = place;
   } else if (!same_place(place, meeting.place) || mask != meeting.mask) {
-    const char* what = kind == State::kSync ? "sync" : "shfl_xor";
+    const char* what = kind == State::kSync ? "sync" : "warp exchange";
     const auto masked = [kind](int m) {
       return kind == State::kSync ? std::string() : " with mask " + std::to_string(m);
     };
@@ -377,7 +377,7 @@ const rowsmith_host::Table& HostScheduler::table() {
                                                   sizeof(rowsmith_host::Table),
                                                   self,
                                                   sync,
-                                                  shfl_xor,
+                                                  warp_values,
                                                   misaligned,
                                                   cluster_arrive,
                                                   cluster_wait,

@@ -77,7 +77,7 @@ class HostScheduler {
     unsigned round = 0;    // of the cluster barrier, where it arrived
     Place place{};
   };
-  struct Meeting {  // of a block at a barrier, or of a warp at a shuffle
+  struct Meeting {  // of a block at a barrier, or of a warp at an exchange
     int arrived = 0;
     int first = 0;  // thread
     int mask = 0;
@@ -100,7 +100,7 @@ class HostScheduler {
   static void fiber_main(boost::context::detail::transfer_t arrived);
   static const rowsmith_host::Thread* self();
   static void sync(Place place);
-  static unsigned shfl_xor(unsigned value, int mask, Place place);
+  static const unsigned* warp_values(unsigned value, int mask, Place place);
   static void misaligned(const void* address, int bytes, bool store, Place place);
   static void cluster_arrive(Place place);
   static void cluster_wait(Place place);

@@ -119,7 +119,7 @@ std::string HostScheduler::describe_stuck() const {
       case State::kReady:
       case State::kLeft: text += " have left the kernel"; break;
       case State::kSync: text += " wait in sync at "; break;
-      case State::kShuffle: text += " wait in shfl_xor at "; break;
+      case State::kShuffle: text += " wait in a warp exchange at "; break;
       case State::kClusterWait: text += " wait in cluster_wait at "; break;
       case State::kAwait: text += " wait in arrival_wait at "; break;
       case State::kPause: text += " wait for a word in memory at "; break;

@@ -38,20 +38,20 @@ TEST(HostFaults, ShuffleByAPartOfTheWarp) {
   EXPECT_EQ(
       fault_of("{\n  u32 v = 0;\n  if (thread_index() < 16) v = shfl_xor(v, 1);\n  sync();\n}",
                shape_of(1, 32)),
-      "launch failed: kernel 'k', block 0: stuck: 16 threads from thread 0 wait in shfl_xor "
+      "launch failed: kernel 'k', block 0: stuck: 16 threads from thread 0 wait in a warp exchange "
       "at kernel:3, 16 threads from thread 16 wait in sync at kernel:4");
 }
 
 TEST(HostFaults, ShuffleByABlockThatIsNoWholeWarp) {
   EXPECT_THAT(fault_of("{ shfl_xor(1u, 1); }", shape_of(1, 8)),
-              HasSubstr("stuck: 8 threads from thread 0 wait in shfl_xor at kernel:1"));
+              HasSubstr("stuck: 8 threads from thread 0 wait in a warp exchange at kernel:1"));
 }
 
 TEST(HostFaults, ShuffleWithTwoMasks) {
-  EXPECT_EQ(
-      fault_of("{ shfl_xor(1.0f, thread_index() < 16 ? 1 : 2); }", shape_of(1, 32)),
-      "launch failed: kernel 'k', block 0, thread 16: divergent shfl_xor at kernel:1 with mask "
-      "2, where thread 0 waits at kernel:1 with mask 1");
+  EXPECT_EQ(fault_of("{ shfl_xor(1.0f, thread_index() < 16 ? 1 : 2); }", shape_of(1, 32)),
+            "launch failed: kernel 'k', block 0, thread 16: divergent warp exchange at kernel:1 "
+            "with mask "
+            "2, where thread 0 waits at kernel:1 with mask 1");
 }
 
 TEST(HostFaults, MisalignedVectorAccess) {
